@@ -24,12 +24,17 @@
 #include "cellar/version.h"
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"
+#include "replica/links/identity_check.h"
+#include "replica/set/member_file.h"
 #include "replica/set/set_recovery.h"
 #include "s3/s3_store.h"
 #include "s3/s3_url.h"
 #include "server/server.h"
 #include "server/store_config.h"
+#include "store/format/manifest.h"
 #include "store/format/object_files.h"
+#include "store/history/feed_check.h"
+#include "store/history/file_modes.h"
 #include "store/offline/check.h"
 #include "store/offline/point_recovery.h"
 #include "store/store.h"
@@ -71,7 +76,7 @@ int Fail(const Status& status) {
 }
 
 int Misused(const std::string& complaint) {
-  (void)std::fprintf(stderr, "cellar: %s\n%s", complaint.c_str(), kUsage.data());
+  (void)std::fprintf(stderr, "cellar: %s (see cellar --help)\n", complaint.c_str());
   return 2;
 }
 
@@ -99,6 +104,24 @@ std::string PlaceOf(const std::string& word) {
   return url.ok() ? url->Text() : word;
 }
 
+// Says why nothing happens, from a few seconds on: a server that is not there is asked for minutes.
+class Impatience final : public ObjectWatcher {
+ public:
+  bool GoesOn(uint32_t attempts) override {
+    if (attempts == 0) since_micros_ = Clock::System().MonotonicMicros();
+    return true;
+  }
+  void Failed(const Status& status) override {
+    constexpr int64_t kPatienceMicros{2'500'000};
+    if (Clock::System().MonotonicMicros() - since_micros_ < kPatienceMicros) return;
+    (void)std::cout.flush();
+    (void)std::fprintf(stderr, "cellar: %s\n", status.text().c_str());
+  }
+
+ private:
+  int64_t since_micros_{0};
+};
+
 // A bucket can only be looked at, since a repair renames and cuts files. Both parts are printed
 // even if the first fails: the files, and what a member of a replica set has promised.
 int Check(std::vector<std::string> words) {
@@ -116,14 +139,20 @@ int Check(std::vector<std::string> words) {
     return Misused("--repair works in a directory: copy " + words[1] + " into one");
   const std::string place = PlaceOf(words[1]);
   ObjectFiles files(FileSystem::Posix());
+  Impatience watcher;
   if (IsObjectPath(place)) {
     const Status mounted = files.Mount(S3Opener(s3, FileSystem::Posix()), place);
     if (!mounted.ok()) return Fail(mounted);
   }
+  files.SetWatcher(&watcher);
   Engine engine;
   CheckedMember member;
   const Status status = CheckStore(files, place, repair ? CheckMode::kRepair : CheckMode::kLook,
                                    engine, std::cout, &member);
+  Status slots = CheckIdentitySlots(files, place);
+  if (!slots.ok()) std::cout << kReplicaFileName << ": DAMAGED: " << slots.text() << '\n';
+  const Status past = CheckMemberFiles(files, place, std::cout);
+  if (slots.ok()) slots = past;
   const Status told = TellOfMember(files, place, member, std::cout);
   if (repair && !member.members.empty()) {
     std::cout
@@ -132,7 +161,11 @@ int Check(std::vector<std::string> words) {
         << words[1] << " and let the node join anew\n";
   }
   if (!status.ok()) return Fail(status);
-  return told.ok() ? 0 : Fail(told);
+  if (!told.ok()) return Fail(told);
+  const Lsn shown = member.members.empty() ? member.last : member.committed;
+  const Status read = CheckFeeds(files, place, engine.feeds(), shown, std::cout);
+  if (!read.ok()) return Fail(read);
+  return slots.ok() ? 0 : Fail(slots);
 }
 
 int ReplicaRecover(const std::vector<std::string>& words) {
@@ -188,11 +221,13 @@ int Recover(std::vector<std::string> words) {
   request.until = *std::move(point);
   if (IsObjectPath(request.to)) return Misused("--dir NEW is a directory of this machine");
   ObjectFiles files(FileSystem::Posix());
+  Impatience watcher;
   for (const std::string& from : request.from) {
     if (!IsObjectPath(from)) continue;
     const Status mounted = files.Mount(S3Opener(s3, FileSystem::Posix()), from);
     if (!mounted.ok()) return Fail(mounted);
   }
+  files.SetWatcher(&watcher);
   const Status status = RecoverToPoint(files, Clock::System(), request, std::cout);
   (void)std::cout.flush();
   return status.ok() ? 0 : Fail(status);
@@ -204,7 +239,8 @@ std::string AbsolutePath(const std::string& path) {
   return realpath(path.c_str(), absolute) == nullptr ? path : absolute;
 }
 
-// A file that holds the process id, gone when the process ends in order.
+// A file that holds the process id, gone when the process ends in order. A server that finds its
+// port taken has not written it, and one whose file another has written over leaves that.
 class PidFile {
  public:
   explicit PidFile(std::string path) : path_(std::move(path)) {
@@ -220,13 +256,22 @@ class PidFile {
   }
   ~PidFile() { Remove(); }
   void Remove() {
-    if (!path_.empty()) (void)unlink(path_.c_str());
+    if (!path_.empty() && IsOurs()) (void)unlink(path_.c_str());
     path_.clear();
   }
   PidFile(const PidFile&) = delete;
   PidFile& operator=(const PidFile&) = delete;
 
  private:
+  bool IsOurs() const {
+    std::FILE* file = std::fopen(path_.c_str(), "r");
+    if (file == nullptr) return false;
+    int pid = 0;
+    const bool read = std::fscanf(file, "%d", &pid) == 1;
+    (void)std::fclose(file);
+    return read && pid == static_cast<int>(getpid());
+  }
+
   std::string path_;
 };
 
@@ -259,21 +304,33 @@ void LogRecovery(const RecoveryReport& report, const std::string& directory) {
                   static_cast<double>(report.replay_micros) / 1e6));
 }
 
+// A file's name may stand first; what follows are options.
+ConfigSources SourcesOf(std::vector<std::string> words) {
+  std::string config_file;
+  if (!words.empty() && !words[0].starts_with("-")) {
+    config_file = AbsolutePath(words[0]);
+    words.erase(words.begin());
+  }
+  return {std::move(config_file), std::move(words)};
+}
+
+// The complaints of files begin with a file's name, those of the command line with its word.
+int RefuseConfiguration(const Status& status) {
+  if (status.text().starts_with("-") || status.text().starts_with("'-")) {
+    return Misused(status.text());
+  }
+  if (status.code() != ErrorCode::kIo) return Fail(status);
+  return Fail(Status::Error(status.code(), "cannot read the configuration: " + status.text()));
+}
+
 // The order matters: users before sockets, so that nobody comes in without a password; sockets
 // before data, so that clients read LOADING instead of finding the port closed; the log is closed
 // while the server still stands.
 int Serve(const std::vector<std::string>& words) {
   Config config;
-  std::string config_file;
-  std::vector<std::string> options = words;
-  if (!options.empty() && !options[0].starts_with("-")) {
-    config_file = AbsolutePath(options[0]);
-    options.erase(options.begin());
-  }
-  ConfigSources sources(std::move(config_file), std::move(options));
+  ConfigSources sources = SourcesOf(words);
   if (const Status status = sources.Read(&config); !status.ok()) {
-    if (status.code() != ErrorCode::kIo) return Fail(status);
-    return Fail(Status::Error(status.code(), "cannot read the configuration: " + status.text()));
+    return RefuseConfiguration(status);
   }
   ApplyLogLevel(config);
   if (!SetLogFile(config.logfile)) {
@@ -282,7 +339,6 @@ int Serve(const std::vector<std::string>& words) {
   Log(LogSeverity::kNotice, fmt::format("Cellar {} starting, pid {}, port {}, data in {}", kVersion,
                                         getpid(), config.port, config.dir));
   Clock& clock = Clock::System();
-  PidFile pid_file(config.pidfile);
   NodeArena::Configure({.huge_pages = config.huge_pages, .keeper = true});
   NodeArena::Global().PrepareChunks(1);  // no client waits for the first one either
   Server server(clock, config, std::move(sources));
@@ -294,6 +350,7 @@ int Serve(const std::vector<std::string>& words) {
     Log(LogSeverity::kWarning, status.text());
     return Fail(status);
   }
+  PidFile pid_file(config.pidfile);
   StoreOptions store_options = StoreOptionsOf(config);
   store_options.journal.wake = [&server] { server.WakeFromThread(); };
   store_options.journal.members = [&server] { return server.members_payload(); };
@@ -314,6 +371,9 @@ int Serve(const std::vector<std::string>& words) {
     return Fail(store.status());
   }
   LogRecovery((*store)->journal().recovery(), config.dir);
+  LimitStoreModes(config.dir);
+  LimitStoreModes(StoreOptionsOf(config).backup.directory);
+  LimitStoreModes(config.archive_dir);
   if (const Status status = server.BeginAclFile(); !status.ok()) {
     Log(LogSeverity::kWarning, status.text());
     return Fail(status);

@@ -59,7 +59,7 @@ inline bool ReadCommandLine(CLI::App* app, int argc, char** argv, int* status) {
     *status = error.get_exit_code() == 0 ? app->exit(error) : kStatusUsage;
     if (*status != 0) {
       const std::string program = app->get_name();
-      (void)std::fprintf(stderr, "%s: %s\nRun %s --help for more information.\n", program.c_str(),
+      (void)std::fprintf(stderr, "%s: %s (see %s --help)\n", program.c_str(),
                          CommandLineFault(*app, error).c_str(), program.c_str());
     }
     return false;

@@ -33,6 +33,9 @@ sed "s|/usr/bin/cellar|$prefix/bin/cellar|; s|/etc/cellar|$sysconfdir/cellar|" c
 place 644 "$work" "$prefix/lib/systemd/system/cellar@.service"
 place 644 conf/cellar.socket "$prefix/lib/systemd/system/cellar.socket"
 
+place 644 conf/grafana/cellar.json "$prefix/share/doc/cellar/grafana.json"
+place 644 conf/prometheus/cellar.rules.yml "$prefix/share/doc/cellar/prometheus.rules.yml"
+
 /usr/bin/python3 tools/man.py "$pages"
 for page in "$pages"/*.[1-8]; do
   place 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"

@@ -6,7 +6,7 @@
 A server of its own, with a clock that is set minute by minute, gets a zipf load, rows that are appended, and scans.
 Written are DIR/zipf.svg, .png, .txt, the same of `sequential` and `scan`, DIR/top.txt and, where a browser can be
 driven, DIR/web-overview.png, web-rows.png, web-heat.png and
-web-heat-dark.png. DIR/readme-heat.svg, readme-top.svg and readme-web.svg are
+web-heat-dark.png. DIR/readme-heat.png, readme-top.svg and readme-web.svg are
 those that README.md shows from conf/pictures/.
 """
 
@@ -179,7 +179,7 @@ def main():
             with open(path + ".txt", "wb") as file:
                 subprocess.run([*words, "--width", "80", "--height", "24"], check=True, stdout=file)
         subprocess.run([program("cellar-heatmap"), "-p", str(port), "zipf", "--from", str(BEGIN), "--step", "2m", "--ranges",
-                        "32", "--svg", os.path.join(out, "readme-heat.svg")], check=True)
+                        "32", "--png", os.path.join(out, "readme-heat.png")], check=True)
         page(port, out)
         client.execute_command("DEBUG", "SET-TIME", "NOW")
         top = subprocess.Popen([program("cellar-top"), "-p", str(port), "--once", "--width", "100"],

@@ -7,8 +7,9 @@
 README.md: a ```text block behind the line `<!-- transcript -->` is a session, answered by a real redis-cli. All blocks
 share one server.
 
-Pages (conf/man/): a block `.Bd -literal` whose first line begins with `> ` is a session, shown as redis-cli shows it.
-A line `> COMMAND` is typed, `other> COMMAND` is typed by a second client, and what follows is the reply. A reply line
+Pages (conf/man/): a block `.Bd -literal` whose first line begins with `> ` or `-- ` is a session, shown as redis-cli
+shows it. A line `> COMMAND` is typed, `other> COMMAND` is typed by a second client, and what follows is the reply. A line
+`-- REMARK` is for the reader alone. A reply line
 `...` stands for any number of lines, `...` inside a line for any text: for what differs from run to run. Each section
 (.Sh, .Ss) has a fresh server and fresh clients, which the blocks of the section share. A block behind the line
 `.\\" GIVEN` is also what all later sections of its page begin with.
@@ -189,6 +190,7 @@ class Session:
 
 
 PAGE_PROMPT = re.compile(r"^(other)?> (.*)$")
+REMARK = "-- "
 
 
 def plain(line):
@@ -207,7 +209,9 @@ def steps(block):
     found = []
     for line in block:
         match = PAGE_PROMPT.match(plain(line))
-        if match:
+        if plain(line).startswith(REMARK):
+            found.append((REMARK, plain(line), []))
+        elif match:
             found.append((match.group(1) or "", match.group(2), []))
         else:
             found[-1][2].append(plain(line))
@@ -233,7 +237,8 @@ def sessions(page):
             found.append((section, list(given), []))
         elif line == '.\\" GIVEN':
             pending_given = True
-        elif line.startswith(".Bd -literal") and PAGE_PROMPT.match(lines[index + 1]):
+        elif line.startswith(".Bd -literal") and (PAGE_PROMPT.match(lines[index + 1]) or
+                                                   lines[index + 1].startswith(REMARK)):
             end = lines.index(".Ed", index)
             block = steps(lines[index + 1:end])
             found[-1][2].append((index + 1, end, block))
@@ -250,10 +255,14 @@ def run_section(program, given, blocks):
     session, answered = Session(program), []
     try:
         for prompt, command, _ in given:
-            session.ask(prompt, command)
+            if prompt != REMARK:
+                session.ask(prompt, command)
         for _, _, block in blocks:
             out = []
             for prompt, command, expected in block:
+                if prompt == REMARK:
+                    out.append(roff(command))
+                    continue
                 got = [line.rstrip() for line in session.ask(prompt, command).rstrip("\n").split("\n")]
                 out.append(roff(f"{prompt}> {command}"))
                 out += [roff(line) for line in (expected if matches(expected, got) else got)]

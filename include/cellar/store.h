@@ -59,6 +59,12 @@ struct Family {
   std::string gc{};              // a policy, "maxversions=3||maxage=7d"; not beside the two above
   std::string locality_group{};  // empty: "default"
   std::string compress{};        // "lz4", "zstd"; empty: values are kept as they are
+  // COLUMN: columns that have a type of their own.
+  struct Column {
+    std::string qualifier{};
+    std::string type{};
+  };
+  std::vector<Column> columns{};
 };
 
 struct TableOptions {
@@ -86,6 +92,34 @@ struct ReadOptions {
   const Snapshot* snapshot{nullptr};  // null: as it is now
   // Versions that are younger are passed over.
   int64_t at_micros{std::numeric_limits<int64_t>::max()};
+};
+
+// What of one row.
+struct RowOptions {
+  const Snapshot* snapshot{nullptr};        // null: as it is now
+  std::vector<std::string_view> columns{};  // "family:qualifier" or "family"; empty: all
+  uint64_t versions{1};                     // of each column, newest first; 0: all
+  // Versions that are younger are passed over.
+  int64_t at_micros{std::numeric_limits<int64_t>::max()};
+};
+
+// A condition on a row, as CMUTATE's IF has them (cellar-query(7), "CONDITIONS").
+struct Condition {
+  enum class Test : uint8_t {
+    kExists,  // the column, or without one the row
+    kMissing,
+    kEqual,  // the newest value, compared as its type has it; a missing one fits nothing
+    kNotEqual,
+    kLess,
+    kLessOrEqual,
+    kGreater,
+    kGreaterOrEqual,
+    kMatch,   // a glob
+    kFilter,  // an expression (FILTER) that some cell of the row fits; without a column
+  };
+  std::string_view column{};  // "family:qualifier"
+  Test test{Test::kExists};
+  std::string_view value{};
 };
 
 // Which rows and cells, in which order. Views are copied before Scan() returns.
@@ -123,7 +157,9 @@ class Scanner {
   virtual void SkipRow() = 0;
 };
 
-// Changes that are made together or not at all, in this order.
+// Changes that are made together or not at all, in this order. Puts that stand beside one another
+// in one row, of different columns, are one write with one timestamp: the cheapest way to load. A
+// batch that is cleared and used again keeps its memory.
 class Batch {
  public:
   Batch();
@@ -136,6 +172,15 @@ class Batch {
   // Adds `delta` to an integer cell; a missing one counts as 0.
   void Increment(std::string_view table, std::string_view row, std::string_view column,
                  int64_t delta);
+  // The same of a float cell. ERR at Apply() if the sum is not finite.
+  void IncrementFloat(std::string_view table, std::string_view row, std::string_view column,
+                      double delta);
+  // Adds bytes at the end of a cell; a missing one is empty.
+  void Append(std::string_view table, std::string_view row, std::string_view column,
+              std::string_view bytes);
+  // Folds an input into a cell of an aggregate family (cellar-model(7)).
+  void Add(std::string_view table, std::string_view row, std::string_view column,
+           std::string_view input);
   // All versions of a column, or with "family" all columns of one.
   void Delete(std::string_view table, std::string_view row, std::string_view column);
   void DeleteRow(std::string_view table, std::string_view row);
@@ -174,6 +219,18 @@ class Store {
   virtual Status Delete(std::string_view table, std::string_view row, std::string_view column) = 0;
   virtual Status DeleteRow(std::string_view table, std::string_view row) = 0;
   virtual Status Apply(const Batch& batch) = 0;
+  // The batch, which may be of any rows, if all conditions hold of `row`; whether they did.
+  virtual Result<bool> ApplyIf(std::string_view table, std::string_view row,
+                               const std::vector<Condition>& conditions, const Batch& batch) = 0;
+  // Adds to an integer cell; its new value.
+  virtual Result<std::string> Increment(std::string_view table, std::string_view row,
+                                        std::string_view column, int64_t delta) = 0;
+  // The rows from `min` to `max`, in the notation of ScanOptions; how many there were. In slices,
+  // each of them atomic: after an error, or the end of the process, some of the rows may be gone.
+  virtual Result<uint64_t> DeleteRange(std::string_view table, std::string_view min,
+                                       std::string_view max) = 0;
+  // The same: the rows whose keys begin with `prefix`, which is not empty.
+  virtual Result<uint64_t> DeletePrefix(std::string_view table, std::string_view prefix) = 0;
 
   // --- reads
   // The newest version of a column; nothing if there is none. O(log n).
@@ -183,6 +240,10 @@ class Store {
                                   std::string_view column) {
     return Get(table, row, column, {});
   }
+  // The cells of a row take the place of what *cells holds, whose memory is used again: keep the
+  // vector from row to row. Empty if there is no such row. O(log n + cells).
+  virtual Status GetRow(std::string_view table, std::string_view row, const RowOptions& options,
+                        std::vector<Cell>* cells) = 0;
   virtual Result<std::unique_ptr<Scanner>> Scan(std::string_view table,
                                                 const ScanOptions& options) = 0;
   // O(tables).

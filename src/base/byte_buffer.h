@@ -17,6 +17,14 @@ namespace cellar {
 
 class ByteBuffer {
  public:
+  // One that holds these bytes and has room for no more.
+  static ByteBuffer CopyOf(std::string_view bytes) {
+    ByteBuffer copy;
+    copy.bytes_ = std::make_unique_for_overwrite<char[]>(bytes.size());
+    copy.capacity_ = bytes.size();
+    copy.Append(bytes);
+    return copy;
+  }
   // Room for `size` more bytes, which count at once; their content is anything.
   char* Grow(size_t size) {
     char* at = Reserve(size);

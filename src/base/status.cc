@@ -53,6 +53,8 @@ std::string_view ErrorCodeWord(ErrorCode code) {
       return "STALECURSOR";
     case ErrorCode::kTryAgain:
       return "TRYAGAIN";
+    case ErrorCode::kCrossSet:
+      return "CROSSSET";
     case ErrorCode::kTooLarge:
       return "TOOLARGE";
     case ErrorCode::kNoFeed:

@@ -75,7 +75,7 @@
 // Files, from the bottom. In nodes/: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a
 // node); dictionary_choice, leaf_builder (decode -> build). Here: epochs (memory and snapshots);
 // version; tree, tree_run, tree_split, tree_structure, tree_compaction (search, change, giving
-// memory back); cursor, image, image_reader, bulk_loader; btree.cc, the door.
+// memory back); cursor, cursor_forward, image, image_reader, bulk_loader; btree.cc, the door.
 #pragma once
 
 #include <cstddef>
@@ -319,6 +319,29 @@ class BTreeCursor {
   void SeekLast();
   void Next();  // REQUIRES: valid()
   void Prev();  // REQUIRES: valid()
+  // Next() until an entry has not the first `prefix_bytes` of this one's key. No key is put
+  // together for those that have them: each costs a quarter of a step, and many cost a Seek.
+  // REQUIRES: valid(); prefix_bytes <= key().size().
+  void Leave(size_t prefix_bytes);
+  // Next() until an entry is not below `key`, which may be this one: a Seek for a key that is
+  // probably near, likewise. Returns how many leading bytes of `key` the entry's key has; 0 if
+  // there is no such entry. REQUIRES: valid(); `key` does not stand in this cursor.
+  size_t SeekForward(std::string_view key);
+  // Seek for a key that is probably a little behind this entry's, if there is one: looks there
+  // first. REQUIRES: `key` does not stand in this cursor.
+  void SeekNear(std::string_view key);
+  // What NextRun has passed: so many entries, whose keys had so many bytes together.
+  struct Run {
+    size_t entries{0};
+    size_t key_bytes{0};
+  };
+  // Next() while the entry behind has the first `prefix_bytes` of this one's key and its front is
+  // another one's; at most values.size() times, and never out of a leaf. Two keys have one front if
+  // they share `front_bytes`, and all but the last `tail_bytes` of the first one. Puts down what
+  // value() is of each; these die as value() does. What it stops at is for Next(): it may have
+  // stopped for no reason. REQUIRES: valid(); prefix_bytes <= key().size().
+  Run NextRun(size_t prefix_bytes, size_t front_bytes, size_t tail_bytes,
+              std::span<std::string_view> values);
 
   // REQUIRES: valid(). key() lives until the cursor moves; value() until it moves or the live tree
   // is written.
@@ -329,8 +352,9 @@ class BTreeCursor {
   // REQUIRES: valid(), and a tree that has not changed since the last movement.
   double share_before() const;
   // How many leading bytes of key() are the same as those of the entry where the cursor stood
-  // before its last Next(), exactly: the next byte differs, or one of the keys ends. 0 after any
-  // other movement. Lets a scan skip what it has decoded, and tells it where a prefix ends.
+  // before its last Next() or Leave(), exactly: the next byte differs, or one of the keys ends. 0
+  // after any other movement, but for NextRun(), where it is as after the last of its steps. Lets a
+  // scan skip what it has decoded, and tells it where a prefix ends.
   size_t shared_with_last() const { return shared_with_last_; }
   // After a Next(): is there an entry that has the first `prefix_bytes` of the one before it?
   bool StillBegins(size_t prefix_bytes) const {
@@ -359,7 +383,14 @@ class BTreeCursor {
   void StepOver();
   void SeekAgain();
   void NextElsewhere();
-  void ReserveKey(size_t bytes);
+  bool changed() const;  // the live tree, since the last movement
+  void SeekBehind(size_t prefix_bytes);
+  size_t SeekAndCompare(std::string_view sought, std::string_view with);
+  // Room for a key of `bytes`; what is in the buffer stays.
+  void ReserveKey(size_t bytes) {
+    if (bytes + 32 > key_capacity_) [[unlikely]]
+      GrowKey(bytes);
+  }
   void GrowKey(size_t bytes);
 
   const btree_internal::Tree* tree_{nullptr};  // the live tree, or
@@ -379,6 +410,7 @@ class BTreeCursor {
   const uint8_t* value_{nullptr};
   size_t value_bytes_{0};
   size_t shared_with_last_{0};
+  uint8_t seeks_at_once_{0};  // so many Leave and SeekForward do not go entry by entry
   const uint8_t* entry_{nullptr};  // not beside next_: stores of both at once, as compilers like
                                    // them, made the next load of that wait
   std::unique_ptr<uint8_t[]> long_key_;

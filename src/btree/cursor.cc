@@ -17,6 +17,7 @@ namespace cellar {
 
 using btree_internal::Bytes;
 using btree_internal::CommonPrefix;
+using btree_internal::CopyShortSuffix;
 using btree_internal::Entry;
 using btree_internal::FindChild;
 using btree_internal::FindInLeaf;
@@ -40,8 +41,6 @@ constexpr size_t kShortRestBytes{btree_internal::kSharedEscape + btree_internal:
                                  btree_internal::kSuffixEscape};
 // From the start of such an entry: what is read of it at most, copies of a fixed size included.
 constexpr size_t kShortReadBytes{3 + 32};
-
-void Copy16(uint8_t* to, const uint8_t* from) { std::memcpy(to, from, 16); }
 
 // Of the leaf behind the one that is being read: Next() asks for the others as it comes near. To
 // have them asked for by the seek itself makes a seek with 100 cells a sixth faster.
@@ -84,6 +83,7 @@ void BTreeCursor::TakeFrom(BTreeCursor* other) {
   value_ = other->value_;
   value_bytes_ = other->value_bytes_;
   shared_with_last_ = other->shared_with_last_;
+  seeks_at_once_ = other->seeks_at_once_;
   long_key_ = std::move(other->long_key_);
   if (valid_) std::memcpy(path_, other->path_, sizeof(Step) * content().height);
   if (long_key_ != nullptr) {
@@ -99,12 +99,6 @@ void BTreeCursor::TakeFrom(BTreeCursor* other) {
 
 const TreeContent& BTreeCursor::content() const {
   return tree_ != nullptr ? tree_->content() : snapshot_->content;
-}
-
-// Room for a key of `bytes`; what is in the buffer stays.
-inline void BTreeCursor::ReserveKey(size_t bytes) {
-  if (bytes + 32 > key_capacity_) [[unlikely]]
-    GrowKey(bytes);
 }
 
 void BTreeCursor::GrowKey(size_t bytes) {
@@ -361,28 +355,13 @@ void BTreeCursor::Next() {
     return StepInside();
   const size_t shared = prefix_bytes_ + entry.shared;
   uint8_t* const key = key_;
-  uint8_t* to = key + shared;
-  const uint8_t* own = entry.suffix;
-  size_t own_bytes = entry.suffix_bytes;
-  if (words_ != nullptr) {
-    // The dictionary is before the entries: what may be read behind these, behind a word may be.
-    const uint8_t* const word = words_ + size_t{2} * *own++;
-    const size_t word_bytes = *word;
-    Copy16(to, word + 1);
-    if (word_bytes > 16) [[unlikely]]
-      Copy16(to + 16, word + 17);
-    to += word_bytes;
-    --own_bytes;
-  }
-  Copy16(to, own);
-  if (own_bytes > 16) [[unlikely]]
-    Copy16(to + 16, own + 16);
+  uint8_t* const key_end = CopyShortSuffix(key + shared, entry, words_);
   entry_ = next_;
   next_ = entry.end;
   value_ = entry.value;
   value_bytes_ = entry.value_bytes;
   shared_with_last_ = shared;
-  key_bytes_ = static_cast<size_t>(to - key) + own_bytes;
+  key_bytes_ = static_cast<size_t>(key_end - key);
 }
 
 void BTreeCursor::Prev() {

@@ -8,7 +8,7 @@ namespace cellar {
 
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
-       {AbsentCommands,      AclCommands,         AggregateCommands,  BackupCommands,
+       {UnsupportedCommands, AclCommands,         AggregateCommands,  BackupCommands,
         CellReadCommands,    CellWriteCommands,   ClientCommands,     CommandCommands,
         ConfigCommands,      ConnectionCommands,  DebugCommands,      ExplainCommands,
         FamilyCommands,      FeedCommands,        GenericCommands,    GroupCommands,

@@ -12,14 +12,16 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/os/file.h"
 #include "base/text/quote.h"
+#include "embedded/batch.h"
+#include "embedded/words.h"
 #include "engine/rows/scan.h"
 #include "engine/scans/index_scan.h"
-#include "engine/schema/retention.h"
 #include "store/store.h"
 
 namespace cellar::embedded {
@@ -30,150 +32,8 @@ constexpr uint64_t kSweepCells{256};
 constexpr uint32_t kWritesPerSweep{64};
 // Between looks at the journal: snapshots that are due or done, room on a disk that was full.
 constexpr int64_t kPollMicros{100'000};
-
-Status Wrong(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
-
-// --- words
-
-// "family:qualifier"; ERR without ':'.
-Status SplitColumn(std::string_view column, std::string_view* family, std::string_view* qualifier) {
-  const size_t colon = column.find(':');
-  if (colon == std::string_view::npos) {
-    return Wrong(Quote(column) + " is not a column (family:qualifier)");
-  }
-  *family = column.substr(0, colon);
-  *qualifier = column.substr(colon + 1);
-  return Status::Ok();
-}
-
-// A column, or without ':' a whole family.
-ColumnSelector ToSelector(std::string_view column) {
-  const size_t colon = column.find(':');
-  if (colon == std::string_view::npos) return {ColumnSelector::Kind::kFamily, column, {}, {}};
-  return {ColumnSelector::Kind::kColumn, column.substr(0, colon), column.substr(colon + 1), {}};
-}
-
-Status CheckBound(std::string_view bound) {
-  const bool is_end = bound == "-" || bound == "+";
-  if (is_end || bound.starts_with('[') || bound.starts_with('(')) return Status::Ok();
-  return Wrong("min or max is not a bound ([key, (key, - or +): " + Quote(bound));
-}
-
-Result<NewFamily> ToNewFamily(const Family& family) {
-  NewFamily result{family.name, {}};
-  FamilyOptions& options = result.options;
-  if (!family.type.empty()) {
-    ASSIGN_OR_RETURN(const ValueType type, ParseValueType(family.type));
-    options.type.emplace(type);
-  }
-  if (!family.order.empty()) {
-    ASSIGN_OR_RETURN(options.order, Order::Parse(family.order));
-    if (options.order->is_recno()) {
-      return Wrong("invalid order 'recno': record numbers are for row keys");
-    }
-  }
-  if (!family.gc.empty()) {
-    if (family.versions != 0 || family.ttl_ms != 0) {
-      return Wrong("family " + Quote(family.name) + ": gc excludes versions and ttl_ms");
-    }
-    ASSIGN_OR_RETURN(options.gc, RetentionPolicy::Parse(family.gc));
-  }
-  if (family.ttl_ms < 0) return Wrong("family " + Quote(family.name) + ": ttl_ms is negative");
-  if (family.versions != 0) options.versions_max = family.versions;
-  if (family.ttl_ms != 0) options.ttl_ms = static_cast<uint64_t>(family.ttl_ms);
-  if (!family.locality_group.empty()) options.group = family.locality_group;
-  if (!family.compress.empty()) {
-    ASSIGN_OR_RETURN(options.compression, ParseCompression(family.compress));
-  }
-  return result;
-}
-
-// The options of a put that the resolver takes as they are must make sense.
-Result<::cellar::PutOptions> ToPutOptions(const PutOptions& options) {
-  ::cellar::PutOptions result;
-  if (!options.type.empty()) {
-    ASSIGN_OR_RETURN(result.type, ParseValueType(options.type));
-  }
-  if (options.timestamp_micros && *options.timestamp_micros < 0) {
-    return Wrong("a timestamp is not negative");
-  }
-  if (options.ttl_micros && *options.ttl_micros == 0) return Wrong("a TTL is longer than nothing");
-  result.timestamp_micros = options.timestamp_micros;
-  result.ttl_micros = options.ttl_micros;
-  return result;
-}
-
-void SetColumn(std::string_view family, std::string_view qualifier, std::string* column) {
-  column->assign(family);
-  column->push_back(':');
-  column->append(qualifier);
-}
-
-void SetValue(ValueType type, std::string_view stored, Cell* cell) {
-  cell->type = ValueTypeName(type);
-  cell->value.clear();
-  AppendValueText(type, stored, &cell->value);
-}
-
-}  // namespace
-
-// --- batches
-
-struct Batch::Changes {
-  struct Change {
-    std::string table;
-    std::string row;
-    std::string column;
-    std::string value;
-    std::string type;
-    PutOptions options;
-    CellOp::Kind kind{CellOp::Kind::kPut};
-  };
-  std::vector<Change> list;
-
-  Change& Add(CellOp::Kind kind, std::string_view table, std::string_view row) {
-    Change& change = list.emplace_back();
-    change.kind = kind;
-    change.table = table;
-    change.row = row;
-    return change;
-  }
-};
-
-Batch::Batch() : changes_(std::make_unique<Changes>()) {}
-Batch::~Batch() = default;
-Batch::Batch(Batch&&) noexcept = default;
-Batch& Batch::operator=(Batch&&) noexcept = default;
-
-void Batch::Put(std::string_view table, std::string_view row, std::string_view column,
-                std::string_view value, const PutOptions& options) {
-  Changes::Change& change = changes_->Add(CellOp::Kind::kPut, table, row);
-  change.column = column;
-  change.value = value;
-  change.type = options.type;
-  change.options = options;
-  change.options.type = {};  // of the caller's memory
-}
-
-void Batch::Increment(std::string_view table, std::string_view row, std::string_view column,
-                      int64_t delta) {
-  Changes::Change& change = changes_->Add(CellOp::Kind::kIncrement, table, row);
-  change.column = column;
-  change.value = std::to_string(delta);
-}
-
-void Batch::Delete(std::string_view table, std::string_view row, std::string_view column) {
-  changes_->Add(CellOp::Kind::kDelete, table, row).column = column;
-}
-
-void Batch::DeleteRow(std::string_view table, std::string_view row) {
-  (void)changes_->Add(CellOp::Kind::kDeleteRow, table, row);
-}
-
-void Batch::Clear() { changes_->list.clear(); }
-size_t Batch::size() const { return changes_->list.size(); }
-
-namespace {
+// Cells that DeleteRange examines in one of its slices.
+constexpr uint64_t kDeleteCells{10'000};
 
 // --- what a store gives out
 
@@ -215,32 +75,36 @@ class StoreSnapshot final : public Snapshot {
   Borrower borrower_;
 };
 
+// The next cell of a scan, without its row; false at the end. `row`, if it is not null, gets each
+// row that begins.
+bool NextCell(::cellar::Scan* scan, std::string* row, Cell* cell) {
+  while (true) {
+    switch (scan->Next()) {
+      case ScanStep::kRow:
+        if (row != nullptr) row->assign(scan->row_text());
+        break;
+      case ScanStep::kCell: {
+        const ScanCell& found = scan->cell();
+        SetColumn(found.family, found.qualifier_text, &cell->column);
+        cell->timestamp_micros = found.timestamp_micros;
+        SetValue(found.type, found.stored, cell);
+        return true;
+      }
+      case ScanStep::kPause:
+        scan->SetBudget(kUnlimited);
+        break;
+      case ScanStep::kEnd:
+        return false;
+    }
+  }
+}
+
 class StoreScanner final : public Scanner {
  public:
   StoreScanner(std::unique_ptr<Scan> scan, size_t* borrowers)
       : borrower_(borrowers), scan_(std::move(scan)) {}
 
-  bool Next() override {
-    while (true) {
-      switch (scan_->Next()) {
-        case ScanStep::kRow:
-          cell_.row.assign(scan_->row_text());
-          break;
-        case ScanStep::kCell: {
-          const ScanCell& cell = scan_->cell();
-          SetColumn(cell.family, cell.qualifier_text, &cell_.column);
-          cell_.timestamp_micros = cell.timestamp_micros;
-          SetValue(cell.type, cell.stored, &cell_);
-          return true;
-        }
-        case ScanStep::kPause:
-          scan_->SetBudget(kUnlimited);
-          break;
-        case ScanStep::kEnd:
-          return false;
-      }
-    }
-  }
+  bool Next() override { return NextCell(scan_.get(), &cell_.row, &cell_); }
   const Cell& cell() const override { return cell_; }
   void SkipRow() override { scan_->SkipRow(); }
 
@@ -249,28 +113,6 @@ class StoreScanner final : public Scanner {
   std::unique_ptr<Scan> scan_;
   Cell cell_;
 };
-
-// The options of a scan, checked, in the words of the engine. Borrows from the caller's.
-Status ToRequest(const ScanOptions& options, RowOptions* rows, CellOptions* cells) {
-  const bool has_range = !options.min.empty() || !options.max.empty();
-  if (has_range && !options.prefix.empty()) return Wrong("a scan has a prefix or a range");
-  if (has_range) {
-    const std::string_view min = options.min.empty() ? "-" : options.min;
-    const std::string_view max = options.max.empty() ? "+" : options.max;
-    RETURN_IF_ERROR(CheckBound(min));
-    RETURN_IF_ERROR(CheckBound(max));
-    rows->rows.push_back({RowSelector::Kind::kRange, min, max});
-  } else if (!options.prefix.empty()) {
-    rows->rows.push_back({RowSelector::Kind::kPrefix, options.prefix, {}});
-  }
-  rows->reverse = options.reverse;
-  for (const std::string_view column : options.columns) {
-    cells->columns.push_back(ToSelector(column));
-  }
-  cells->versions_max = options.versions == 0 ? kUnlimited : options.versions;
-  if (!options.filter.empty()) cells->filter = options.filter;
-  return Status::Ok();
-}
 
 // --- the store
 
@@ -289,6 +131,7 @@ class OpenStore final : public Store {
     store.journal.log_enabled = options.log;
     store.journal.sync_policy = ToPolicy(options.sync);
     store.journal.wake = [this] { Wake(); };
+    store.journal.slow_write_micros = INT64_MAX;  // each call waits for its write in any case
     store.value_bytes_max = options.value_bytes_max;
     has_log_ = options.log;
     clock_ = options.clock != nullptr ? options.clock : &Clock::System();
@@ -349,7 +192,45 @@ class OpenStore final : public Store {
     return WriteOne(table, row, op);
   }
 
-  Status Apply(const Batch& batch) override;
+  Status Apply(const Batch& batch) override {
+    BeginTurn();
+    return EndWrite(Change(batch.changes()));
+  }
+
+  Result<bool> ApplyIf(std::string_view table, std::string_view row,
+                       const std::vector<Condition>& conditions, const Batch& batch) override;
+
+  Result<std::string> Increment(std::string_view table, std::string_view row,
+                                std::string_view column, int64_t delta) override {
+    CellOp op;
+    op.kind = CellOp::Kind::kIncrement;
+    RETURN_IF_ERROR(SplitColumn(column, &op.family, &op.qualifier));
+    const std::string text = std::to_string(delta);
+    op.text = text;
+    RETURN_IF_ERROR(WriteOne(table, row, op));
+    const CellOpResult& result = result_.results.front();
+    std::string value;
+    AppendValueText(result.type, result.stored, &value);
+    return value;
+  }
+
+  Result<uint64_t> DeleteRange(std::string_view table, std::string_view min,
+                               std::string_view max) override {
+    ::cellar::RowOptions rows;
+    RETURN_IF_ERROR(AddRange(min, max, &rows));
+    return DeleteRows(table, rows);
+  }
+
+  Result<uint64_t> DeletePrefix(std::string_view table, std::string_view prefix) override {
+    if (prefix.empty())
+      return Wrong("no prefix: DeleteRange(table, \"-\", \"+\") deletes all rows");
+    ::cellar::RowOptions rows;
+    rows.rows.push_back({RowSelector::Kind::kPrefix, prefix, {}});
+    return DeleteRows(table, rows);
+  }
+
+  Status GetRow(std::string_view table, std::string_view row, const RowOptions& options,
+                std::vector<Cell>* cells) override;
 
   Result<std::optional<Cell>> Get(std::string_view table, std::string_view row,
                                   std::string_view column, const ReadOptions& options) override;
@@ -469,7 +350,15 @@ class OpenStore final : public Store {
     return store_->Write(table, write_, &result_);
   }
 
-  Status ApplyChange(const Batch::Changes::Change& change);
+  Result<uint64_t> DeleteRows(std::string_view table, const ::cellar::RowOptions& rows);
+
+  // The changes of a batch, all of them or none.
+  Status Change(const Batch::Changes& changes);
+  // Those from `begin` on that are one write; returns where it ends.
+  static size_t EndOfRun(const Batch::Changes& changes, size_t begin);
+  Status WriteRun(const Batch::Changes& changes, size_t begin, size_t end, bool same_table);
+  static Status ToOp(const Batch::Changes& changes, const Batch::Changes::Change& change,
+                     CellOp* op);
 
   Clock* clock_{nullptr};
   bool has_log_{true};
@@ -481,36 +370,170 @@ class OpenStore final : public Store {
   int64_t polled_micros_{0};
   RowWrite write_;
   RowWriteResult result_;
+  Table* run_table_{nullptr};               // of the run that was written last; dies with the batch
+  std::vector<std::string_view> words_;     // of a run of plain puts
   std::unique_ptr<::cellar::Store> store_;  // last: its threads use what stands above
 };
 
-Status OpenStore::ApplyChange(const Batch::Changes::Change& change) {
-  ASSIGN_OR_RETURN(Table* const table, store_->FindTable(kKeyspace, change.table));
-  CellOp op;
-  op.kind = change.kind;
-  if (change.kind == CellOp::Kind::kDelete) {
-    op.selector = ToSelector(change.column);
-  } else if (change.kind != CellOp::Kind::kDeleteRow) {
-    RETURN_IF_ERROR(SplitColumn(change.column, &op.family, &op.qualifier));
-    op.text = change.value;
-    PutOptions options = change.options;
-    options.type = change.type;
-    ASSIGN_OR_RETURN(static_cast<::cellar::PutOptions&>(op), ToPutOptions(options));
+// Whether a put after `run`, which are puts in one row, can be one write with them: it names a
+// column that none of them names, since a write gives a column one version. In order they need not
+// be looked through.
+bool IsNewColumn(const Batch::Changes& changes, std::span<const Batch::Changes::Change> run,
+                 std::string_view column, std::string_view* greatest) {
+  if (column > *greatest) {
+    *greatest = column;
+    return true;
   }
-  return WriteRow(*table, change.row, op);
+  constexpr size_t kRunMax{64};  // of those that are out of order: each is compared with all before
+  if (run.size() > kRunMax) return false;
+  for (const Batch::Changes::Change& before : run) {
+    if (changes.Text(before.column) == column) return false;
+  }
+  return true;
 }
 
-Status OpenStore::Apply(const Batch& batch) {
-  BeginTurn();
+size_t OpenStore::EndOfRun(const Batch::Changes& changes, size_t begin) {
+  const auto& list = changes.list;
+  const Batch::Changes::Change& first = list[begin];
+  if (first.kind != CellOp::Kind::kPut) return begin + 1;
+  std::string_view greatest = changes.Text(first.column);
+  size_t end = begin + 1;
+  while (end < list.size() && end - begin < kCellOpsMax && list[end].kind == first.kind &&
+         list[end].has_options == first.has_options && list[end].SameRow(first) &&
+         IsNewColumn(changes, std::span(list).subspan(begin, end - begin),
+                     changes.Text(list[end].column), &greatest)) {
+    ++end;
+  }
+  return end;
+}
+
+Status OpenStore::ToOp(const Batch::Changes& changes, const Batch::Changes::Change& change,
+                       CellOp* op) {
+  op->kind = change.kind;
+  if (change.kind == CellOp::Kind::kDeleteRow) return Status::Ok();
+  const std::string_view column = changes.Text(change.column);
+  if (change.kind == CellOp::Kind::kDelete) {
+    op->selector = ToSelector(column);
+    return Status::Ok();
+  }
+  RETURN_IF_ERROR(SplitColumn(column, &op->family, &op->qualifier));
+  op->text = changes.Text(change.value);
+  if (!change.has_options) return Status::Ok();
+  ASSIGN_OR_RETURN(static_cast<::cellar::PutOptions&>(*op),
+                   ToPutOptions(changes.OptionsOf(change)));
+  return Status::Ok();
+}
+
+Status OpenStore::WriteRun(const Batch::Changes& changes, size_t begin, size_t end,
+                           bool same_table) {
+  const Batch::Changes::Change& first = changes.list[begin];
+  if (!same_table) {
+    ASSIGN_OR_RETURN(run_table_, store_->FindTable(kKeyspace, changes.Text(first.table)));
+  }
+  const std::string_view row = changes.Text(first.row);
+  if (first.IsPlainPut()) {
+    words_.clear();
+    for (size_t i = begin; i < end; ++i) {
+      const std::string_view column = changes.Text(changes.list[i].column);
+      if (column.find(':') == std::string_view::npos) {
+        std::string_view none;
+        return SplitColumn(column, &none, &none);
+      }
+      words_.push_back(column);
+      words_.push_back(changes.Text(changes.list[i].value));
+    }
+    return store_->Put(*run_table_, row, words_);
+  }
+  write_.Clear();
+  write_.row = row;
+  for (size_t i = begin; i < end; ++i) {
+    RETURN_IF_ERROR(ToOp(changes, changes.list[i], &write_.ops.emplace_back()));
+  }
+  return store_->Write(*run_table_, write_, &result_);
+}
+
+// A batch that is one write needs no transaction: it is done whole or not at all by itself.
+Status OpenStore::Change(const Batch::Changes& changes) {
+  const auto& list = changes.list;
+  if (list.empty()) return Status::Ok();
+  size_t end = EndOfRun(changes, 0);
+  if (end == list.size()) return WriteRun(changes, 0, end, false);
   store_->BeginTransaction(::cellar::Store::Atomicity::kAll);
-  for (const Batch::Changes::Change& change : batch.changes().list) {
-    Status applied = ApplyChange(change);
-    if (applied.ok()) continue;
+  Status written = WriteRun(changes, 0, end, false);
+  while (written.ok() && end < list.size()) {
+    const size_t begin = end;
+    end = EndOfRun(changes, begin);
+    const bool same_table = list[begin].table.begin == list[begin - 1].table.begin;
+    written = WriteRun(changes, begin, end, same_table);
+  }
+  if (!written.ok()) {
     store_->RollBackTransaction();
-    return applied;
+    return written;
   }
   store_->CommitTransaction();
-  return EndWrite(Status::Ok());
+  return Status::Ok();
+}
+
+Result<bool> OpenStore::ApplyIf(std::string_view name, std::string_view row,
+                                const std::vector<Condition>& conditions, const Batch& batch) {
+  BeginTurn();
+  ASSIGN_OR_RETURN(Table* const table, store_->FindTable(kKeyspace, name));
+  write_.Clear();
+  write_.row = row;
+  for (const Condition& condition : conditions) {
+    ASSIGN_OR_RETURN(write_.conditions.emplace_back(), ToPredicate(condition));
+  }
+  RETURN_IF_ERROR(store_->Write(*table, write_, &result_));  // nothing but the conditions
+  if (!result_.conditions_held) return false;
+  RETURN_IF_ERROR(EndWrite(Change(batch.changes())));
+  return true;
+}
+
+Result<uint64_t> OpenStore::DeleteRows(std::string_view name, const ::cellar::RowOptions& rows) {
+  BeginTurn();
+  ASSIGN_OR_RETURN(Table* const table, store_->FindTable(kKeyspace, name));
+  ASSIGN_OR_RETURN(const std::unique_ptr<SlicedChange> change, store_->DeleteRows(*table, rows));
+  while (!change->done()) {
+    RETURN_IF_ERROR(EndWrite(change->Step(kDeleteCells)));
+    BeginTurn();
+  }
+  return change->rows();
+}
+
+Status OpenStore::GetRow(std::string_view name, std::string_view row, const RowOptions& options,
+                         std::vector<Cell>* cells) {
+  BeginTurn();
+  if (options.at_micros < 0) return Wrong("a timestamp is not negative");
+  ::cellar::RowOptions rows;
+  rows.rows.push_back({RowSelector::Kind::kRow, row, {}});
+  CellOptions wanted;
+  for (const std::string_view column : options.columns) {
+    wanted.columns.push_back(ToSelector(column));
+  }
+  wanted.time.max_micros = options.at_micros;
+  wanted.versions_max = options.versions == 0 ? kUnlimited : options.versions;
+  std::unique_ptr<::cellar::Scan> scan;
+  if (options.snapshot != nullptr) {
+    const auto& snapshot = static_cast<const StoreSnapshot&>(*options.snapshot);
+    ASSIGN_OR_RETURN(ReadView* const view, snapshot.Find(name));
+    ASSIGN_OR_RETURN(scan, OpenScan(view, rows, wanted, nullptr, 0));
+  } else {
+    ASSIGN_OR_RETURN(Table* const table, store_->FindTable(kKeyspace, name));
+    ASSIGN_OR_RETURN(scan, store_->ScanRows(*table, rows, wanted, nullptr));
+  }
+  scan->SetBudget(kUnlimited);
+  size_t found = 0;
+  std::string text;
+  while (true) {
+    if (found == cells->size()) cells->emplace_back();
+    Cell& cell = (*cells)[found];
+    if (!NextCell(scan.get(), &text, &cell)) break;
+    cell.row = text;
+    ++found;
+  }
+  cells->resize(found);
+  if (options.snapshot == nullptr) store_->EndScan(std::move(scan));
+  return Status::Ok();
 }
 
 // The store's own look-up of one column reads what is there at the moment. A snapshot is read by a
@@ -535,7 +558,7 @@ Result<std::optional<Cell>> OpenStore::Get(std::string_view name, std::string_vi
     SetValue(found->value.type, found->value.stored, &*cell);
     return cell;
   }
-  RowOptions rows;
+  ::cellar::RowOptions rows;
   rows.rows.push_back({RowSelector::Kind::kRow, row, {}});
   CellOptions cells;
   cells.columns.push_back(ToSelector(column));
@@ -552,7 +575,7 @@ Result<std::optional<Cell>> OpenStore::Get(std::string_view name, std::string_vi
 Result<std::unique_ptr<Scanner>> OpenStore::Scan(std::string_view name,
                                                  const ScanOptions& options) {
   BeginTurn();
-  RowOptions rows;
+  ::cellar::RowOptions rows;
   CellOptions cells;
   RETURN_IF_ERROR(ToRequest(options, &rows, &cells));
   std::unique_ptr<::cellar::Scan> scan;

@@ -9,6 +9,10 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/os/log.h"
+#include "replica/greeting.h"
+#include "replica/links/frame.h"
+#include "replica/set/set_message.h"
+#include "store/format/log_format.h"
 #include "store/snapshot/snapshot_reader.h"
 
 namespace cellar {
@@ -88,7 +92,9 @@ void FollowerFeed::OnBytes(std::string_view bytes) {
     if (!next.ok()) return Fail(next.status().text());
     if (!*next) break;
     peer_sent_micros_ = frame.sent_micros;
-    owner_.seen_term_ = std::max(owner_.seen_term_, frame.term);
+    // One that would leave no epochs to lead in is not believed as it is.
+    owner_.seen_term_ =
+        std::max(owner_.seen_term_, static_cast<uint32_t>(TermTowards(owner_.term(), frame.term)));
     OnFrame(frame);
   }
 }
@@ -121,7 +127,7 @@ void FollowerFeed::OnFollow(const Frame& frame) {
   priority_ = body.U32();
   address_.port = body.U16();
   const std::string_view host = body.Prefixed();
-  if (!body.ok()) return Fail("its request cannot be read");
+  if (!body.ok() || !(host.empty() || IsPlainHost(host))) return Fail("its request cannot be read");
   if (!host.empty()) address_.host = host;
   same_cluster_ = cluster == owner_.identity_.cluster;
   acked_micros_ = owner_.clock_.MonotonicMicros();
@@ -191,18 +197,33 @@ void FollowerFeed::Run(std::unique_ptr<Job> job, void (*work)(Job*),
                                });
 }
 
+// A snapshot that nobody is to be sent: who can go on without one does not wait for the next.
+bool FollowerFeed::IsReplaced(const std::optional<SnapshotEntry>& snapshot) const {
+  return snapshot && owner_.remake_.Replaces(snapshot->number);
+}
+
 // Looks, on a worker, where the follower can go on: behind its own last record, else behind the
 // newest snapshot. The manifest is a copy, so a file that it names may be gone by then, which only
 // means to search again; kSearchesMax ends that.
 void FollowerFeed::Search() {
+  Manifest manifest = owner_.store_->journal().CopyManifest();
+  const bool full = !same_cluster_ || searches_ > 0;
+  if (full && IsReplaced(manifest.snapshot)) {
+    state_ = State::kWaiting;
+    return;
+  }
   state_ = State::kSearching;
-  if (++searches_ > kSearchesMax) return Fail("the log is cut faster than it can be sent");
+  if (++searches_ > kSearchesMax) {
+    if (search_error_.empty()) return Fail("the log is cut faster than it can be sent");
+    if (search_snapshot_ != 0) owner_.remake_.Note(search_snapshot_, search_error_);
+    return Fail("nothing is found that it can go on from: " + search_error_);
+  }
   auto job = std::make_unique<Job>();
   job->files = &owner_.files_;
   job->directory = owner_.directory_;
   job->after = after_;
-  job->full = !same_cluster_ || searches_ > 1;
-  job->manifest = owner_.store_->journal().CopyManifest();
+  job->full = full;
+  job->manifest = std::move(manifest);
   const auto work = [](Job* self) {
     const auto open = [self](const RecordName& after) -> Status {
       ASSIGN_OR_RETURN(LogStream::Opened opened,
@@ -251,9 +272,16 @@ void FollowerFeed::EndSearch(Job* job) {
                                               ? "is not the one of this log"
                                               : "is no longer in the files of the log"));
   }
-  // A file that has gone since the manifest was copied: look again. Everything else looks alike.
+  // A file that has gone since the manifest was copied: look again. Everything else looks alike,
+  // and is told if it stays.
+  search_error_.clear();
   if (!job->status.ok()) {
-    Log(LogSeverity::kWarning, "looking for a follower's record: " + job->status.text());
+    search_error_ = job->status.text();
+    search_snapshot_ = job->manifest.snapshot ? job->manifest.snapshot->number : 0;
+    state_ = State::kWaiting;
+    return;
+  }
+  if (!job->partial && IsReplaced(job->manifest.snapshot)) {
     state_ = State::kWaiting;
     return;
   }
@@ -312,10 +340,11 @@ void FollowerFeed::BeginFull(Job* job) {
   state_ = State::kCopying;
   owner_.UpdateRetention();
   if (!job->has_snapshot) return;
-  serve_ = std::make_unique<SnapshotServe>(
-      owner_, id_, ticket,
-      SnapshotServe::Source{
-          .file = std::move(job->file), .bytes = job->snapshot.bytes, .end_bytes = job->end_bytes});
+  serve_ = std::make_unique<SnapshotServe>(owner_, id_, ticket,
+                                           SnapshotServe::Source{.file = std::move(job->file),
+                                                                 .number = job->snapshot.number,
+                                                                 .bytes = job->snapshot.bytes,
+                                                                 .end_bytes = job->end_bytes});
 }
 
 // --- sending
@@ -371,7 +400,12 @@ void FollowerFeed::EndReadLog(Job* job) {
   if (!job->status.ok()) return Fail(job->status.text());
   // Nothing: the log's writer still has what comes next. A tick or turn looks again.
   if (job->bytes.empty()) return;
-  SendRecords(job->bytes, stream_->position());
+  // A long record goes alone (frame.h), and what was read before it in a frame of its own.
+  for (std::string_view rest = job->bytes; !rest.empty();) {
+    const RecordPlace place = PlaceOfRecords(rest, kFrameRecordsMax);
+    SendRecords(rest.substr(0, place.bytes), place.lsn);
+    rest.remove_prefix(place.bytes);
+  }
   Pump();
 }
 

@@ -86,6 +86,7 @@ class FollowerFeed final : public PeerHandler {
   void OnAck(const Frame& frame);
   void OnReady();
   void Search();
+  bool IsReplaced(const std::optional<SnapshotEntry>& snapshot) const;
   void EndSearch(Job* job);
   void BeginFull(Job* job);
   void ReadLog();
@@ -110,7 +111,9 @@ class FollowerFeed final : public PeerHandler {
                       FrameKind::kError};
   bool job_runs_{false};
   int searches_{0};
-  RecordName after_;  // what the follower has said
+  std::string search_error_;     // of the last one, if it failed
+  uint64_t search_snapshot_{0};  // its manifest's; 0: none
+  RecordName after_;             // what the follower has said
   bool same_cluster_{false};
   std::unique_ptr<SnapshotServe> serve_;  // kCopying, unless the whole log is the copy
   std::unique_ptr<LogStream> stream_;     // null while it is with a job, or the tail serves

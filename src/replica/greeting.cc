@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <initializer_list>
 #include <utility>
@@ -22,9 +23,25 @@ std::string Request(std::initializer_list<std::string_view> words) {
   return text;
 }
 
+// The word of the line that is `from_end` words before its end, 1 the last one; 0: it is none.
+uint64_t HexWord(std::string_view line, int from_end) {
+  for (; from_end > 1; --from_end) line = line.substr(0, line.rfind(' '));
+  const std::string_view word = line.substr(line.rfind(' ') + 1);
+  uint64_t number = 0;
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), number, 16);
+  return read.ec == std::errc{} ? number : 0;
+}
+
 Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 }  // namespace
+
+bool IsPlainHost(std::string_view text) {
+  constexpr size_t kHostBytesMax{255};
+  return !text.empty() && text.size() <= kHostBytesMax &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\''; });
+}
 
 std::string PeerGreeting::Begin(const ReplicationOptions& options, const Identity& identity,
                                 std::string_view purpose, uint64_t features) {
@@ -57,9 +74,9 @@ Result<bool> PeerGreeting::Take(std::string_view bytes, std::string* rest) {
     const bool greets = line.starts_with("+PEER ");
     if (!greets && --awaited_ > 0) continue;  // AUTH's
     if (!greets) return Refused("it is no Cellar that can be followed: " + line);
-    // +PEER version cluster node
-    const std::string_view id = std::string_view(line).substr(line.rfind(' ') + 1);
-    if (std::from_chars(id.data(), id.data() + id.size(), node_, 16).ec != std::errc{}) node_ = 0;
+    // +PEER version cluster [features] node
+    node_ = HexWord(line, 1);
+    features_ = std::count(line.begin(), line.end(), ' ') == 4 ? HexWord(line, 2) : 0;
     *rest = std::exchange(replies_, {});
     return true;
   }

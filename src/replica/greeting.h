@@ -13,20 +13,27 @@ namespace cellar {
 struct ReplicationOptions;
 struct Identity;
 
+// Whether that may be a host as another node says its own: it is dialled, and shown to operators,
+// so nothing is that could break a line or a word.
+bool IsPlainHost(std::string_view text);
+
 class PeerGreeting {
  public:
-  // The commands. `features`: of a bulk link its ticket.
+  // The commands. `features`: of a bulk link its ticket, of a command link what this node knows.
   std::string Begin(const ReplicationOptions& options, const Identity& identity,
                     std::string_view purpose, uint64_t features);
   // Takes in what comes. True once PEER has been accepted: *rest is what came behind. ERR: why not.
   Result<bool> Take(std::string_view bytes, std::string* rest);
   // Who has accepted; 0: it was not told.
   uint64_t node() const { return node_; }
+  // What it knows, of what this node has said that it does; 0 of an older version.
+  uint64_t features() const { return features_; }
 
  private:
   std::string replies_;
   int awaited_{0};
   uint64_t node_{0};
+  uint64_t features_{0};
 };
 
 }  // namespace cellar

@@ -11,6 +11,7 @@
 #include "base/free_string.h"
 #include "base/os/log.h"
 #include "replica/follower_feed.h"
+#include "replica/greeting.h"
 #include "replica/set_node.h"
 #include "replica/snapshot_fetch.h"
 #include "replica/snapshot_serve.h"
@@ -29,6 +30,9 @@ bool ParseHex(std::string_view text, uint64_t* value) {
 constexpr int64_t kHandOverMicros{5'000'000};
 // Of a turn, for records of a set that have been committed.
 constexpr int64_t kApplySliceMicros{1000};
+
+constexpr std::string_view kNotInSet =
+    "REPLICAOF is not allowed in a replica set, use FAILOVER or REPLICA";
 
 Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
@@ -193,6 +197,8 @@ void Replication::Send(PeerLink* link, FrameKind kind, std::string_view body) {
 
 void Replication::Send(PeerLink* link, const FrameHead& head, std::string_view body,
                        std::string_view rest) {
+  // An error may name a path, or repeat an answer, of any length.
+  if (head.kind == FrameKind::kError) body = body.substr(0, kErrorTextBytesMax);
   BeginFrame(head, &frame_);
   frame_.append(body).append(rest);
   SealFrame(&frame_);
@@ -212,6 +218,12 @@ void Replication::StartTail() {
   store_->journal().SetBacklog(options_.backlog_bytes);
   store_->journal().SetSink(&tail_);
   tail_runs_ = true;
+  UpdateRetention();
+}
+
+void Replication::OnReloaded() {
+  if (tail_runs_) return StartTail();
+  if (identity_file_ != nullptr) store_->journal().SetBacklog(options_.backlog_bytes);
 }
 
 // --- roles
@@ -220,7 +232,7 @@ void Replication::StartTail() {
 // the handshake, and saved then (Upstream::SaveDiverged).
 Status Replication::Follow(const NodeAddress& leader) {
   CELLAR_ASSERT(store_ != nullptr);
-  if (set_ != nullptr) return Refused("REPLICAOF is not allowed in a replica set, use FAILOVER");
+  if (set_ != nullptr) return Refused(std::string(kNotInSet));
   take_back_micros_ = 0;
   if (!store_->journal().Stats().log_enabled)
     return Refused("a follower needs a log: appendonly is no");
@@ -233,6 +245,7 @@ Status Replication::Follow(const NodeAddress& leader) {
   Log(LogSeverity::kNotice, "Following " + AddressText(leader) + " from now on");
   store_->SetFollowing(true);
   upstream_ = std::make_unique<Upstream>(*this, feed_id_next_++, leader);
+  told_circle_ = 0;
   upstream_->Begin();
   host_.OnRoleChanged();
   return Status::Ok();
@@ -242,7 +255,7 @@ Status Replication::Follow(const NodeAddress& leader) {
 // been told of it. Then an epoch of its own begins, and only then does the node say that it leads.
 Status Replication::Lead() {
   CELLAR_ASSERT(store_ != nullptr);
-  if (set_ != nullptr) return Refused("REPLICAOF is not allowed in a replica set, use FAILOVER");
+  if (set_ != nullptr) return Refused(std::string(kNotInSet));
   if (upstream_ == nullptr) return Status::Ok();
   while (upstream_->ApplySlice(INT64_MAX)) {
   }
@@ -424,6 +437,25 @@ Result<PeerHandler*> Replication::Accept(PeerLink* link, std::string_view versio
   return AcceptFollower(link, node_id);
 }
 
+Result<uint64_t> Replication::CheckCaller(std::string_view version, std::string_view cluster,
+                                          std::string_view node) const {
+  if (version != fmt::format("{}", kPeerVersion)) return Refused("PEER version is not spoken here");
+  uint64_t cluster_id = 0;
+  uint64_t node_id = 0;
+  if (!ParseHex(cluster, &cluster_id) || !ParseHex(node, &node_id) || node_id == 0)
+    return Refused("PEER takes the ids of cluster and node in hexadecimal digits");
+  if (set_ == nullptr) return Refused("this server is no member of a replica set");
+  const bool knows =
+      cluster_id == identity_.cluster && set_->set().members().Find(node_id) != nullptr;
+  if (!knows || node_id == identity_.node) return Refused("PEER: no member of this replica set");
+  return node_id;
+}
+
+std::string Replication::BeginGreeting(PeerGreeting* greeting, std::string_view purpose,
+                                       uint64_t features) const {
+  return greeting->Begin(options_, identity_, purpose, features);
+}
+
 Result<PeerHandler*> Replication::AcceptFollower(PeerLink* link, uint64_t node) {
   if (!store_->journal().Stats().log_enabled)
     return Refused("this server has no log that could be followed: appendonly is no");
@@ -440,7 +472,24 @@ Result<PeerHandler*> Replication::AcceptFollower(PeerLink* link, uint64_t node) 
   }
   if (!tail_runs_) StartTail();
   feeds_.push_back(std::make_unique<FollowerFeed>(*this, link, feed_id_next_++, node));
+  LookForCircle();
   return static_cast<PeerHandler*>(feeds_.back().get());
+}
+
+// Two nodes are a circle that both ends see. Each of them only follows: nobody takes a write.
+void Replication::LookForCircle() {
+  if (upstream_ == nullptr) return;
+  const uint64_t leader = upstream_->leader_node();
+  const bool circle =
+      leader != 0 && std::any_of(feeds_.begin(), feeds_.end(),
+                                 [leader](const auto& feed) { return feed->node() == leader; });
+  if (!circle || told_circle_ == leader) return;
+  told_circle_ = leader;
+  const NodeAddress& address = upstream_->leader();
+  Log(LogSeverity::kWarning,
+      fmt::format("This node follows {}:{}, which follows it: neither of them takes writes. "
+                  "REPLICAOF NO ONE makes one of them the leader",
+                  address.host, address.port));
 }
 
 Result<PeerHandler*> Replication::AcceptBulk(PeerLink* link, uint64_t node,
@@ -526,6 +575,7 @@ bool Replication::ApplySlice(int64_t deadline_micros) {
 
 void Replication::OnTick() {
   if (store_ == nullptr) return;
+  remake_.OnTick(store_->journal(), clock_);
   if (set_ != nullptr) return set_->OnTick();
   for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i]->OnTick();
   if (upstream_ != nullptr) upstream_->OnTick();

@@ -44,12 +44,14 @@
 #include "replica/links/peer.h"
 #include "replica/links/tail_cache.h"
 #include "replica/set/set_members.h"
+#include "replica/snapshot_remake.h"
 #include "store/log/log_stream.h"
 #include "store/store.h"
 
 namespace cellar {
 
 class FollowerFeed;
+class PeerGreeting;
 class SetNode;
 class SnapshotFetch;
 class SnapshotServe;
@@ -61,6 +63,8 @@ struct NodeAddress {
   friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
 };
 
+inline constexpr uint32_t kPriorityDefault{100};  // of replica-priority
+
 struct ReplicationOptions {
   // Of a replica set: all of its nodes, and which of them this one is; none: no set.
   std::vector<NodeAddress> nodes;
@@ -70,7 +74,7 @@ struct ReplicationOptions {
   bool lease{true};
   std::string announce_host;  // empty: as the leader sees the connection
   uint16_t announce_port{0};
-  uint32_t priority{100};
+  uint32_t priority{kPriorityDefault};
   std::string user;      // masteruser
   std::string password;  // masterauth; empty: none is sent
   int64_t timeout_micros{60'000'000};
@@ -89,7 +93,7 @@ std::string_view LinkStateWord(LinkState state);  // as ROLE says it
 struct FollowerFigures {
   NodeAddress address;
   uint64_t node{0};
-  uint32_t priority{100};
+  uint32_t priority{kPriorityDefault};
   std::string_view state;  // "wait_bgsave", "send_bulk", "online"
   Lsn durable;             // on its disk
   Lsn applied;
@@ -107,7 +111,8 @@ struct MemberFigures {
   Lsn lsn{};                 // on its disk, as far as it is known here
   int64_t lag_micros{0};
   bool room{true};
-  std::string version{};  // empty: not known
+  uint32_t priority{kPriorityDefault};  // Sentinel's; a set elects by other rules
+  std::string version{};                // empty: not known
 };
 
 // What a follower knows of its leader.
@@ -151,6 +156,9 @@ class Replication {
   // The store is open; borrowed until Detach. Follows the leader that Follow has named already.
   Status Attach(Store* store, const std::string& directory);
   void Detach();
+  // The store has been loaded again (DEBUG RELOAD), by another journal: records of this one go to
+  // the followers from now on. REQUIRES: the store is attached, and of no replica set.
+  void OnReloaded();
 
   // --- roles
   // Also before the store is open: what such a node says of itself must hold from then on.
@@ -186,6 +194,13 @@ class Replication {
   Result<PeerHandler*> Accept(PeerLink* link, std::string_view version, std::string_view cluster,
                               std::string_view node, std::string_view purpose,
                               std::string_view features);
+
+  // PEER of a member that will call: its id, or why it is refused.
+  Result<uint64_t> CheckCaller(std::string_view version, std::string_view cluster,
+                               std::string_view node) const;
+  // What is said first on a link that was dialled.
+  std::string BeginGreeting(PeerGreeting* greeting, std::string_view purpose,
+                            uint64_t features) const;
 
   // WAIT: followers sync now rather than when their policy would.
   void AskForSync();
@@ -258,6 +273,8 @@ class Replication {
   // it does not lead (yet): if it never will, this one leads again.
   bool MayFollow(bool leads);
   Result<PeerHandler*> AcceptFollower(PeerLink* link, uint64_t node);
+  // Warns where this node follows one that follows it.
+  void LookForCircle();
   Result<PeerHandler*> AcceptBulk(PeerLink* link, uint64_t node, std::string_view ticket);
   FollowerFeed* FeedById(uint64_t id);
   SnapshotServe* ServeOf(uint64_t feed, uint64_t ticket);
@@ -284,9 +301,11 @@ class Replication {
   std::vector<std::unique_ptr<FollowerFeed>> feeds_;
   std::vector<std::unique_ptr<FollowerFeed>> dropped_;  // until the end of the turn
   uint64_t feed_id_next_{1};
-  uint32_t seen_term_{0};  // the highest that another node has named
+  uint64_t told_circle_{0};  // with which node it was told of last
+  uint32_t seen_term_{0};    // the highest that another node has named
   std::unique_ptr<Upstream> upstream_;
   std::unique_ptr<SetNode> set_;
+  SnapshotRemake remake_;
   std::vector<std::unique_ptr<Upstream>> dropped_upstreams_;
   ReplicationStats stats_;
   FailoverState failover_state_{FailoverState::kNone};

@@ -78,7 +78,7 @@ class SetNode::OutLink final : public PeerHandler {
     if (!*done) return;
     greeted_ = true;
     failure_.clear();
-    node_.SayHello(this);
+    node_.Greet(this);
   }
   void OnDrained() override {}
   void OnClosed(std::string_view why) override {
@@ -141,12 +141,20 @@ class SetNode::InLink final : public PeerHandler {
       if (frame.from != node_) return Fail("it speaks for another one");
       if (frame.kind == FrameKind::kHello) {
         owner_.OnHello(this, frame);
+        has_greeted_ = true;
       } else {
         owner_.OnMemberFrame(this, frame);
       }
       arrived_bytes_ = 0;
     }
-    if (link_ != nullptr) NoteArriving(bytes.size());
+    if (link_ == nullptr) return;
+    if (!has_greeted_ && reader_.waiting_bytes() > kStrangerBytesMax)
+      return Fail("it says much before it greets");
+    NoteArriving(bytes.size());
+  }
+  // A member greets at once.
+  void OnTick() {
+    if (!has_greeted_ && owner_.now() - begun_micros_ > kLearnedMicros) Drop();
   }
   void OnDrained() override {}
   void OnClosed(std::string_view) override { link_ = nullptr; }
@@ -155,6 +163,8 @@ class SetNode::InLink final : public PeerHandler {
  private:
   // Slower than that for each heartbeat, a frame is no sign of life: a set does not wait for ever.
   static constexpr size_t kArrivingBytesMin{16 << 10};
+  // More than a greeting is kept of nobody who has not greeted: a frame may be of a gigabyte.
+  static constexpr size_t kStrangerBytesMax{128 << 10};
 
   void NoteArriving(size_t bytes) {
     arrived_bytes_ += bytes;
@@ -174,6 +184,8 @@ class SetNode::InLink final : public PeerHandler {
   int64_t sign_micros_{0};
   const uint64_t cluster_;
   const uint64_t node_;
+  const int64_t begun_micros_{owner_.now()};
+  bool has_greeted_{false};
   FrameReader reader_{MakeSetFrameReader()};
 };
 

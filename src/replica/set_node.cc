@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 #include <utility>
 
 #include "base/assert.h"
@@ -23,20 +24,15 @@ constexpr uint8_t kHelloWantsIn{1};
 constexpr uint8_t kHelloShutsOut{2};
 
 // "host:port"; nothing: it is none.
-// The text comes from another node and is shown to operators: nothing that could break a line or a
-// word of INFO is let through.
 std::optional<NodeAddress> ParseAddress(std::string_view text) {
-  constexpr size_t kHostBytesMax{255};
   const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0 || colon > kHostBytesMax) return std::nullopt;
+  if (colon == std::string_view::npos || !IsPlainHost(text.substr(0, colon))) return std::nullopt;
   NodeAddress address{std::string(text.substr(0, colon)), 0};
   const std::string_view port = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
   if (error != std::errc{} || end != port.data() + port.size() || address.port == 0)
     return std::nullopt;
-  const bool plain = std::all_of(address.host.begin(), address.host.end(),
-                                 [](char c) { return c > ' ' && c != '"'; });
-  return plain ? std::optional(std::move(address)) : std::nullopt;
+  return address;
 }
 
 Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
@@ -77,13 +73,11 @@ SetNode::SetNode(Replication& owner, Store& store)
     peers_.push_back(std::move(peer));
   }
   member_.SetBacklog(owner.options_.backlog_bytes);
-  store_.set_snapshot_gate([this] { return WantLevel(kSnapshotLevel); });
-  store_.set_compression_gate([this] { return WantLevel(kCompressionLevel); });
+  store_.set_feature_gate([this](Feature feature) { return WantLevel(LevelOf(feature)); });
 }
 
 SetNode::~SetNode() {
-  store_.set_snapshot_gate(nullptr);
-  store_.set_compression_gate(nullptr);
+  store_.set_feature_gate(nullptr);
   DropFetch();
   serves_.clear();
 }
@@ -101,7 +95,7 @@ void SetNode::SetOptions() {
 
 Status SetNode::Begin() {
   RETURN_IF_ERROR(CheckKind());
-  if (member_.is_member()) RETURN_IF_ERROR(StartMember());
+  if (member_.is_member()) RETURN_IF_ERROR(StartMember(ReplicaSet::Begins::kHeld));
   owner_.host_.OnRoleChanged();
   OnTick();
   return Status::Ok();
@@ -109,8 +103,9 @@ Status SetNode::Begin() {
 
 // Refused if the set has come to a feature level that this version does not know, or has this node
 // as another kind than its files are of: data that is not there cannot be made up.
-Status SetNode::StartMember() {
-  RETURN_IF_ERROR(member_.Start(owner_.identity_.term, owner_.identity_.vote));
+Status SetNode::StartMember(ReplicaSet::Begins begins) {
+  RETURN_IF_ERROR(member_.Start(owner_.identity_.term, owner_.identity_.vote, begins));
+  RETURN_IF_ERROR(BeginPast(begins));
   if (feature_level() > kFeatureLevel) {
     return Refused(fmt::format(
         "the replica set has come to feature level {}, and this version knows no more than {}",
@@ -153,6 +148,7 @@ MemberKind SetNode::kind() const {
 
 void SetNode::End() {
   member_.Close();
+  ClosePast();
   for (const auto& peer : peers_) peer->out->Close();
   for (const auto& link : in_links_) link->Drop();
 }
@@ -193,9 +189,12 @@ std::optional<NodeAddress> SetNode::AddressOf(uint64_t node) const {
 }
 
 void SetNode::Send(uint64_t node, std::string frame) {
+  if (!IsFull(node)) PeerOf(node)->out->Write(frame);
+}
+
+bool SetNode::IsFull(uint64_t node) {
   Peer* const peer = PeerOf(node);
-  if (peer == nullptr || peer->out->waiting_bytes() > kWindowBytes) return;
-  peer->out->Write(frame);
+  return peer == nullptr || peer->out->waiting_bytes() > kWindowBytes;
 }
 
 bool SetNode::IsSendingLong(uint64_t node) {
@@ -222,6 +221,12 @@ std::string SetNode::ListText() const {
   return fmt::format("{}", fmt::join(texts, " "));
 }
 
+// Before there is a set a greeting decides only when it has been said several times.
+void SetNode::Greet(OutLink* link) {
+  for (int i = member_.started() ? kAlikeMin - 1 : 0; i < kAlikeMin && link->stands(); ++i)
+    SayHello(link);
+}
+
 // Fields are only ever added at the end; NoteHello says what a missing one means.
 void SetNode::SayHello(OutLink* link) {
   std::string body(1, static_cast<char>(has()));
@@ -236,6 +241,11 @@ void SetNode::SayHello(OutLink* link) {
       static_cast<char>((WantsIn() ? kHelloWantsIn : 0) | (shuts_out ? kHelloShutsOut : 0)));
   body.push_back(static_cast<char>(kind()));
   PutLengthPrefixed(&body, kVersion);
+  PutFixed64(&body, uint64_t{owner_.options_.priority} + 1);
+  const bool is_member = member_.started();
+  PutLengthPrefixed(&body, is_member
+                               ? set().past().Hello(link->node(), set().term(), set().log().last())
+                               : std::string());
   link->Write(EncodeFrame(owner_.MakeHead(FrameKind::kHello), body));
 }
 
@@ -271,6 +281,10 @@ void SetNode::NoteHello(Peer* peer, const Frame& frame, uint64_t node) {
   const uint64_t cluster = body.U64();
   const int64_t wall_micros = body.Micros();
   (void)body.Prefixed();
+  const auto decisive = [peer] {
+    return std::tuple(peer->node, peer->cluster, peer->has, peer->list, peer->level, peer->wanted);
+  };
+  const auto before = decisive();
   peer->answered = true;
   peer->heard_micros = now();
   peer->node = node;
@@ -285,8 +299,12 @@ void SetNode::NoteHello(Peer* peer, const Frame& frame, uint64_t node) {
   const auto wanted = static_cast<MemberKind>(body.Byte());
   const bool is_special = wanted == MemberKind::kStandby || wanted == MemberKind::kWitness;
   peer->wanted = is_special ? wanted : MemberKind::kVoter;
+  peer->alike = before == decisive() ? std::min(peer->alike + 1, kAlikeMin) : 1;
   constexpr size_t kVersionBytesMax{32};
   peer->version = body.Prefixed().substr(0, kVersionBytesMax);
+  const uint64_t priority = body.U64();
+  peer->priority = priority == 0 ? kPriorityDefault : static_cast<uint32_t>(priority - 1);
+  const std::string_view past = body.Prefixed();
   // A greeting may have waited: of two the one counts that says less.
   const int64_t now_micros = owner_.clock_.WallMicros();
   const int64_t said = wall_micros - now_micros;
@@ -298,10 +316,14 @@ void SetNode::NoteHello(Peer* peer, const Frame& frame, uint64_t node) {
   if (other && !peer->told_of)
     Log(LogSeverity::kWarning, peer->text + " belongs to another replica set");
   peer->told_of = other;
+  if (peer->has != Has::kSet || cluster != owner_.identity_.cluster || !member_.started()) return;
+  const bool is_due = member_.set().past().OnHello(node, past);
+  if (is_due && peer->out->stands() && peer->out->node() == node) SayHello(peer->out.get());
+  StepPast();
 }
 
 // Nobody is listened to who has not said which set it is of.
-const SetNode::Peer* SetNode::MemberBehind(const InLink& link) const {
+SetNode::Peer* SetNode::MemberBehind(const InLink& link) const {
   const auto peer = std::find_if(peers_.begin(), peers_.end(), [&link](const auto& each) {
     return each->answered && each->node == link.node();
   });
@@ -311,7 +333,7 @@ const SetNode::Peer* SetNode::MemberBehind(const InLink& link) const {
 // The first frame of a set to a node that has nothing makes it a member of that set. The cluster's
 // id is on the disk before the frame is handled.
 void SetNode::OnMemberFrame(InLink* link, const Frame& frame) {
-  const Peer* const peer = MemberBehind(*link);
+  Peer* const peer = MemberBehind(*link);
   if (peer == nullptr) return;
   if (!member_.started()) {
     if (has() != Has::kNothing) return;
@@ -326,97 +348,19 @@ void SetNode::OnMemberFrame(InLink* link, const Frame& frame) {
   if (frame.kind == FrameKind::kReadAnswer) return OnReadAnswer(frame);
   if (frame.kind == FrameKind::kOrder) return OnOrder(link->node(), frame);
   if (frame.kind == FrameKind::kOrderAnswer) return OnOrderAnswer(frame);
-  if (const Status taken = member_.OnFrame(frame); !taken.ok()) link->Fail(taken.text());
+  const Status taken = member_.OnFrame(frame);
+  if (taken.ok()) return;
+  // What is wrong with it may be wrong with many: they are counted, and now and then one is told.
+  constexpr int64_t kTellMicros{60'000'000};
+  if (peer->refused_micros != 0 && now() - peer->refused_micros < kTellMicros) return link->Drop();
+  peer->refused_micros = now();
+  link->Fail(taken.text());
 }
 
 void SetNode::OnArriving(const InLink& link, const FrameHead& head) {
   const Peer* const peer = MemberBehind(link);
   if (peer == nullptr || !member_.started() || peer->cluster != owner_.identity_.cluster) return;
   member_.OnArriving(head);
-}
-
-// --- founding
-
-// Two nodes must not found a set each: all wait until every listed one has answered, and then come
-// to the same founder, the one that holds data or else the one with the first address. Lists that
-// differ, or data on two nodes, end the process instead.
-void SetNode::FoundIfDue() {
-  if (member_.started()) return;
-  size_t with_data = has() == Has::kData ? 1 : 0;
-  std::string founder = with_data > 0 ? TextOf(owner_.options_.self) : std::string();
-  // Of those that can hold data.
-  std::string first = is_witness() ? std::string() : TextOf(owner_.options_.self);
-  bool all = true;
-  for (const auto& peer : peers_) {
-    if (!peer->listed) continue;
-    if (!peer->answered || !peer->out->stands() || peer->node != peer->out->node()) {
-      all = false;
-      continue;
-    }
-    if (peer->has == Has::kSet) {
-      if (has() == Has::kData)
-        Refuse(owner_.directory_ + " holds data of no set; empty it to join " + peer->text);
-      return;  // to be added
-    }
-    if (peer->list != ListText()) {
-      return Refuse(fmt::format("cluster-nodes differs: {} has {}, this node {}", peer->text,
-                                peer->list, ListText()));
-    }
-    if (peer->has == Has::kData) {
-      if (++with_data > 1)
-        return Refuse(fmt::format("two nodes hold data, {} and {}: empty one of them", peer->text,
-                                  founder.empty() ? first : founder));
-      founder = peer->text;
-    }
-    const bool can_found = peer->wanted != MemberKind::kWitness;
-    if (can_found && (first.empty() || peer->text < first)) first = peer->text;
-  }
-  if (!all) return;
-  if (first.empty()) return Refuse("cluster-nodes lists witnesses alone: nobody would hold data");
-  if (founder.empty()) founder = first;
-  if (founder != TextOf(owner_.options_.self)) return;
-  if (const Status founded = Found(); !founded.ok())
-    Log(LogSeverity::kWarning, "the set cannot be founded: " + founded.text());
-}
-
-// The set's first record is its list of members; its feature level is that of the oldest version
-// among them. The others get to know by the greeting at the end, and join.
-Status SetNode::Found() {
-  SetMembers members;
-  CELLAR_ASSERT(!is_witness());
-  members.list.push_back({.id = owner_.identity_.node,
-                          .kind = MemberKind::kVoter,
-                          .host = owner_.options_.self.host,
-                          .port = owner_.options_.self.port});
-  members.feature_level = kFeatureLevel;
-  for (const auto& peer : peers_) {
-    if (!peer->listed) continue;
-    members.feature_level = std::min(members.feature_level, peer->level);
-    members.list.push_back(
-        {.id = peer->node,
-         .kind = peer->wanted == MemberKind::kWitness ? MemberKind::kWitness : MemberKind::kVoter,
-         .host = peer->address.host,
-         .port = peer->address.port});
-  }
-  const SetMembers::Voters voters = members.CountVoters();
-  const bool is_known = voters.witnesses == 0 || members.feature_level >= kWitnessLevel;
-  if (!voters.fit() || !is_known) {
-    Refuse(is_known ? UnfitVoters(voters) : "one of the nodes has a version without witnesses");
-    return Refused("the process ends");
-  }
-  const size_t count = members.list.size();
-  RETURN_IF_ERROR(member_.Found(std::move(members)));
-  Log(LogSeverity::kNotice,
-      fmt::format("Replica set {:016x} founded with {} nodes", owner_.identity_.cluster, count));
-  if (count == 1) {
-    Log(LogSeverity::kWarning,
-        "cluster-nodes lists this node alone: nothing survives its loss before others have joined");
-  }
-  RETURN_IF_ERROR(StartMember());
-  for (const auto& peer : peers_) {
-    if (peer->out->stands()) SayHello(peer->out.get());
-  }
-  return Status::Ok();
 }
 
 // --- the loop
@@ -438,6 +382,11 @@ void SetNode::OnTurn(int64_t deadline_micros) {
   const Result<bool> advanced = member_.Advance(deadline_micros);
   if (!advanced.ok()) return Refuse(advanced.status().text());
   more = more || *advanced;
+  // Readers wait for what is committed, and at a follower applied.
+  const Lsn commit = set().commit();
+  const Lsn applied = store_.applied_lsn();
+  const Lsn shown = commit.seq <= applied.seq ? commit : applied;
+  if (std::exchange(shown_, shown) != shown) owner_.host_.WakeTasks();
   NoteRoom();
   StepAside();
   StepReads();
@@ -451,14 +400,17 @@ void SetNode::OnTick() {
   SyncPeers();
   for (const auto& peer : peers_)
     if (!IsRedundant(*peer)) peer->out->DialIfDue();
+  for (const auto& link : in_links_) link->OnTick();
   std::erase_if(in_links_, [](const auto& link) { return !link->stands(); });
-  if (now() - hello_micros_ >= kHelloMicros) {
+  if (now() - hello_micros_ >= kHelloMicros || set().held()) {
     hello_micros_ = now();
     for (const auto& peer : peers_) {
       if (peer->out->stands()) SayHello(peer->out.get());
     }
   }
   FoundIfDue();
+  StepPast();
+  KeepPast();
   member_.OnTick();
   NoteLeader();
   AskAgain();
@@ -524,6 +476,14 @@ void SetNode::OnBroken(std::string_view why) {
                                  owner_.directory_ + " and let it join anew");
 }
 
+void SetNode::OnContradicted(std::string_view why) {
+  Refuse(
+      fmt::format("what is committed in {} contradicts the history of its replica set ({}): this "
+                  "node takes no part. Keep {}: it may hold what the set has lost. To go on "
+                  "without that, start the node with an empty directory",
+                  owner_.directory_, why, owner_.directory_));
+}
+
 void SetNode::RunInBackground(std::function<void()> work, std::function<void()> done) {
   owner_.host_.RunInBackground(std::move(work), std::move(done));
 }
@@ -545,12 +505,25 @@ Status SetNode::ReloadStore(const std::function<Status()>& reload) {
 // --- snapshots
 
 // The file stays open in the serve, so it can be fetched also when a newer one has replaced it.
+// Where there are as many as there may be, one gives way that nobody has come for, the oldest
+// first; not one that is being sent.
 std::optional<SnapshotOffer> SetNode::OfferSnapshot(const SnapshotEntry& entry) {
+  if (owner_.remake_.Replaces(entry.number)) return std::nullopt;
+  if (serves_.size() >= kServesMax) {
+    const auto idle = std::find_if(serves_.begin(), serves_.end(), [](const auto& serve) {
+      return !serve->attached() || serve->ended();
+    });
+    if (idle == serves_.end()) return std::nullopt;
+    serves_.erase(idle);
+  }
   const std::string path =
       JoinPath(owner_.directory_, FormatFileName(StoreFileKind::kSnapshot, entry.number));
   auto reader = SnapshotReader::Open(owner_.files_, path);
   auto file = owner_.files_.OpenForReading(path);
-  if (!reader.ok() || !file.ok()) return std::nullopt;
+  if (!reader.ok() || !file.ok()) {
+    owner_.remake_.Note(entry.number, reader.ok() ? file.status().text() : reader.status().text());
+    return std::nullopt;
+  }
   SnapshotOffer offer;
   offer.lsn = entry.lsn;
   offer.bytes = entry.bytes;
@@ -558,11 +531,12 @@ std::optional<SnapshotOffer> SetNode::OfferSnapshot(const SnapshotEntry& entry) 
   offer.number = owner_.random_.Next();
   offer.end_bytes = (*reader)->file_bytes() - (*reader)->footer_offset();
   offer.commit_micros = (*reader)->header().commit_micros;
-  if (serves_.size() >= kServesMax) serves_.erase(serves_.begin());
-  serves_.push_back(std::make_unique<SnapshotServe>(
-      owner_, 0, offer.number,
-      SnapshotServe::Source{
-          .file = *std::move(file), .bytes = entry.bytes, .end_bytes = offer.end_bytes}));
+  serves_.push_back(
+      std::make_unique<SnapshotServe>(owner_, 0, offer.number,
+                                      SnapshotServe::Source{.file = *std::move(file),
+                                                            .number = entry.number,
+                                                            .bytes = entry.bytes,
+                                                            .end_bytes = offer.end_bytes}));
   ++owner_.stats_.full_syncs_served;
   return offer;
 }
@@ -628,6 +602,15 @@ bool SetNode::StepFetch(int64_t deadline_micros) {
     return false;
   }
   if (!fetch_->done()) return *more;
+  // The offer came in a frame, which may have been wrong.
+  SetMembers named;
+  if (!fetch_->members().empty() &&
+      (!DecodeMembers(fetch_->members(), &named) || named != set().incoming().members)) {
+    Log(LogSeverity::kWarning, "No copy: it names other members than its offer");
+    DropFetch();
+    member_.InstallFailed();
+    return false;
+  }
   installs_ = true;
   auto job = std::make_unique<InstallJob>();
   job->file = fetch_->TakeFile();

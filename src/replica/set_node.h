@@ -10,7 +10,8 @@
 //
 // Founding. Each node tells the others in kHello what it has: nothing, data, or a set. Once all
 // that `cluster-nodes` lists have answered and none has a set, the one that has data, else the
-// first one by address, names all of them, as voters or witnesses; the others take that record. A
+// first one by address, names all of them, as voters or witnesses; the others take that record. It
+// waits while two of them have one id, or one could not read the data (set_node_founding.cc). A
 // node that has nothing and finds a set waits to be added by its leader: as one that does not vote,
 // and once it has caught up as a voter, in the place of the member that was found at its address
 // before. By then it may have been sent records of a leader that was lost with them: it says, by
@@ -39,6 +40,7 @@
 
 #include "replica/greeting.h"
 #include "replica/replication.h"
+#include "replica/set/member_file.h"
 #include "replica/set/set_store.h"
 #include "replica/set_order.h"
 #include "replica/snapshot_fetch.h"
@@ -65,6 +67,8 @@ class SetNode final : private SetStoreHost {
   void OnTick();
   int64_t timer_micros() const;  // monotonic; INT64_MAX: there is none
   void OnTimer();
+  // Commands wait, such as readers of feeds: this node is to hear of commits at once.
+  void AwaitCommits(bool awaits) { member_.AwaitCommits(awaits); }
   // Replies wait that were made with this floor.
   void OnRepliesWait(Lsn floor) { member_.Confirm(floor); }
 
@@ -78,6 +82,23 @@ class SetNode final : private SetStoreHost {
   // What has become of it; nothing: it goes on.
   std::optional<Status> OrderResult(uint64_t ticket);
 
+  // --- the set's users: lines of an aclfile; empty: it has none of its own
+  // The newest ones of the log.
+  const std::string& users() const { return set().members().users; }
+  // Those that are known to be committed are in these; of a copy that comes, as its offer says.
+  // An empty list: nothing is known.
+  const SetMembers& committed_members() const;
+  // They are known, and the log has no others that may be committed too.
+  bool knows_users() const;
+  // No set has been founded or joined.
+  bool is_outside() const { return !member_.started(); }
+  // No member is known not to know of them.
+  bool may_have_users() const;
+  // kTryAgain: that is not known of all members.
+  Status CheckUsersLevel() const;
+  // Others in their place, on an open leader: the record that says so. kTryAgain: not yet.
+  Result<Lsn> ChangeUsers(std::string users);
+
   // --- what is so
   const ReplicaSet& set() const { return member_.set(); }
   const SetStore& member() const { return member_; }
@@ -90,7 +111,7 @@ class SetNode final : private SetStoreHost {
   Lsn floor() const { return member_.floor(); }
   // A read shall not be older than this moment: its ticket. It may be carried out here once
   // read_ready() is not below that; the host's WakeReads says when it is worth a look.
-  uint64_t AskRead();
+  uint64_t RequestReadIndex();
   uint64_t read_ready() const { return read_ready_; }
   int64_t read_patience_micros() const { return 2 * owner_.options_.election_micros; }
   std::string members_payload() const { return member_.members_payload(); }
@@ -124,6 +145,8 @@ class SetNode final : private SetStoreHost {
   // Beyond so many bytes that a link has not taken, frames are lost.
   static constexpr size_t kWindowBytes{24 << 20};
   static constexpr int64_t kHelloMicros{500'000};
+  // Greetings alike that it takes before a set is founded, or a process ends for what they say.
+  static constexpr int kAlikeMin{3};
   // A witness that leads, and has handed over to nobody, tries again.
   static constexpr int64_t kAsideMicros{20'000};
   // A standby that lacks no more records than this is made a voter.
@@ -149,6 +172,7 @@ class SetNode final : private SetStoreHost {
     int64_t heard_micros{0};
     std::unique_ptr<OutLink> out;
     bool answered{false};  // since it was connected
+    int alike{0};          // its last greetings that said the same, kAlikeMin at most
     uint64_t node{0};      // as its hello says
     uint64_t cluster{0};
     Has has{Has::kNothing};
@@ -158,9 +182,11 @@ class SetNode final : private SetStoreHost {
     bool shuts_out{false};  // this node is none by what is committed there
     MemberKind wanted{MemberKind::kVoter};
     std::string version;
+    uint32_t priority{kPriorityDefault};
     int64_t said_skew_micros{0};  // by its last greeting
     int64_t skew_micros{0};
-    bool told_of{false};  // it is of another set: once
+    bool told_of{false};        // it is of another set: once
+    int64_t refused_micros{0};  // when it was last told that a frame of it was refused
     bool told_level{false};
   };
   // What the leader is carrying out.
@@ -187,29 +213,43 @@ class SetNode final : private SetStoreHost {
   Status SaveVote(uint32_t term, uint64_t vote) override;
   void Send(uint64_t node, std::string frame) override;
   bool IsSendingLong(uint64_t node) override;
+  bool IsFull(uint64_t node) override;
   std::optional<SnapshotOffer> OfferSnapshot(const SnapshotEntry& entry) override;
   void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) override;
   void OnRoleChanged() override;
   void OnBroken(std::string_view why) override;
+  void OnContradicted(std::string_view why) override;
   void RunInBackground(std::function<void()> work, std::function<void()> done) override;
   Status ReloadStore(const std::function<Status()>& reload) override;
 
   Has has() const;
   std::string ListText() const;  // sorted, so that two lists can be compared
+  void Greet(OutLink* link);     // of one that has just answered
   void SayHello(OutLink* link);
   void OnHello(InLink* link, const Frame& frame);
   void NoteHello(Peer* peer, const Frame& frame, uint64_t node);
   void OnMemberFrame(InLink* link, const Frame& frame);
   void OnArriving(const InLink& link, const FrameHead& head);
   // Who speaks on a link, if it is known to be of a set; else null.
-  const Peer* MemberBehind(const InLink& link) const;
+  Peer* MemberBehind(const InLink& link) const;
   void OnReadIndex(uint64_t node, const Frame& frame);
   void OnReadAnswer(const Frame& frame);
   void StepReads();
   void AskAgain();
+  // set_node_founding.cc
   void FoundIfDue();
+  void NoteHindrance(std::string why);
+  std::string SameIds() const;
+  std::string OlderVersion();
   Status Found();
-  Status StartMember();
+  Status StartMember(ReplicaSet::Begins begins = ReplicaSet::Begins::kAtOnce);
+  // set_node_past.cc
+  Status BeginPast(ReplicaSet::Begins begins);
+  Status WritePast();
+  void StepPast();
+  void KeepPast();
+  void ClosePast();
+  std::string OlderText() const;
   // The members that the log names against what this node is.
   Status CheckKind() const;
   MemberKind kind() const;
@@ -223,9 +263,10 @@ class SetNode final : private SetStoreHost {
   bool IsRedundant(const Peer& peer) const;
   bool WantsIn() const;
   void TendMembers();
-  bool TendAddress(SetMembers* members);
-  bool TendStandby(SetMembers* members);
-  bool TendJoining(SetMembers* members);
+  // Each makes one change, if one is due, and says what is told once it is made.
+  bool TendAddress(SetMembers* members, std::string* told);
+  bool TendStandby(SetMembers* members, std::string* told);
+  bool TendJoining(SetMembers* members, std::string* told);
   bool IsNear(uint64_t node) const;
   // Whether all members know that level: if not, who is in the way.
   Status CheckLevel(uint32_t level) const;
@@ -236,8 +277,9 @@ class SetNode final : private SetStoreHost {
            : kind == MemberKind::kStandby ? kStandbyLevel
                                           : 1;
   }
+  static uint32_t LevelOf(Feature feature);
   static Status CheckVoters(const SetMembers& members, MemberKind kind, const NodeAddress& at);
-  bool TendLevel(SetMembers* members);
+  bool TendLevel(SetMembers* members, std::string* told);
   const Peer* AnsweringPeer(const NodeAddress& address) const;
   // set_node_orders.cc
   const SetMember* Find(const SetOrder& order) const;
@@ -270,6 +312,7 @@ class SetNode final : private SetStoreHost {
   const Peer* PeerOf(uint64_t node) const;
   std::optional<NodeAddress> AddressOf(uint64_t node) const;
   std::string VersionOf(uint64_t node) const;
+  uint32_t PriorityOf(uint64_t node) const;
   int64_t now() const;
 
   Replication& owner_;
@@ -278,6 +321,7 @@ class SetNode final : private SetStoreHost {
   std::vector<std::unique_ptr<Peer>> peers_;  // but for this node
   std::vector<std::unique_ptr<InLink>> in_links_;
   std::vector<std::unique_ptr<InLink>> dropped_;
+  std::string hindrance_;  // why the set is not founded though nodes answer; empty: nothing
   bool was_open_{false};
   uint64_t leader_{0};
   int64_t leaderless_since_{0};  // monotonic; 0: there is a leader
@@ -289,6 +333,10 @@ class SetNode final : private SetStoreHost {
   int64_t full_retry_micros_{0};
   std::vector<std::unique_ptr<SnapshotServe>> serves_;
   std::unique_ptr<SnapshotFetch> fetch_;
+  std::unique_ptr<MemberFile> member_file_;  // null: nothing is kept
+  std::unique_ptr<TieFile> tie_file_;        // likewise
+  int64_t held_until_micros_{0};
+  int64_t held_told_micros_{0};
   bool fetch_failed_{false};              // it could not begin
   bool installs_{false};                  // a worker makes the copy durable
   std::optional<SnapshotOffer> restart_;  // a witness's log is to go on behind it
@@ -317,6 +365,7 @@ class SetNode final : private SetStoreHost {
   uint64_t read_first_{0};
   uint64_t read_next_{0};
   uint64_t read_ready_{0};
+  Lsn shown_;  // when commands were last woken for it
   bool read_wanted_{false};
   int64_t read_sent_micros_{0};
   std::deque<ReadAnswer> read_answers_;  // not applied so far yet

@@ -31,12 +31,15 @@ std::string SetNode::NoLeaderText() const {
         return fmt::format("waiting for set {:016x} at {} to add this node", peer->cluster,
                            peer->text);
     }
+    if (!hindrance_.empty()) return "the set is not founded yet: " + hindrance_;
     for (const auto& peer : peers_) {
       if (!peer->answered || !peer->out->stands())
         return "waiting for " + peer->text + " to found the set";
     }
     return "waiting for the set to be founded";
   }
+  if (set().held())
+    return "this node waits for what " + set().past().WaitsFor(set().members()) + " knows of it";
   if (set().leads()) return set().transferring() || is_witness() ? "handing over" : "opening";
   for (const auto& peer : peers_) {
     const bool same = peer->has == Has::kSet && peer->cluster == owner_.identity_.cluster;
@@ -83,7 +86,7 @@ std::vector<FollowerFigures> SetNode::Followers() const {
     const int64_t age = heard == 0 ? 0 : now() - heard;
     all.push_back({.address = {member.host, member.port},
                    .node = member.id,
-                   .priority = 100,
+                   .priority = peer->priority,
                    .state = "online",
                    .durable = match,
                    .applied = std::min(match, set().commit()),
@@ -101,6 +104,12 @@ std::string SetNode::VersionOf(uint64_t node) const {
   return {};
 }
 
+uint32_t SetNode::PriorityOf(uint64_t node) const {
+  if (node == owner_.identity_.node) return owner_.options_.priority;
+  const Peer* const peer = PeerOf(node);
+  return peer == nullptr ? kPriorityDefault : peer->priority;
+}
+
 std::vector<MemberFigures> SetNode::Members() const {
   std::vector<MemberFigures> all;
   for (const SetMember& member : set().members().list) {
@@ -109,6 +118,7 @@ std::vector<MemberFigures> SetNode::Members() const {
                    : member.votes()                    ? "voter"
                                                        : "standby";
     figures.version = VersionOf(member.id);
+    figures.priority = PriorityOf(member.id);
     const bool own = member.id == owner_.identity_.node;
     const int64_t heard = set().heard_micros(member.id);
     const bool leads = own ? open() : set().leader() == member.id;

@@ -93,6 +93,22 @@ Status SetNode::CheckLevel(uint32_t level) const {
   return Status::Ok();
 }
 
+uint32_t SetNode::LevelOf(Feature feature) {
+  switch (feature) {
+    case Feature::kSnapshots:
+      return kSnapshotLevel;
+    case Feature::kCompression:
+      return kCompressionLevel;
+    case Feature::kColumnTypes:
+      return kColumnTypesLevel;
+    case Feature::kRowEntries:
+      return kRowEntriesLevel;
+    case Feature::kTablets:
+      return kTabletsLevel;
+  }
+  return kFeatureLevel;
+}
+
 Status SetNode::WantLevel(uint32_t level) {
   if (feature_level() >= level) return Status::Ok();
   RETURN_IF_ERROR(CheckLevel(level));
@@ -103,7 +119,49 @@ Status SetNode::WantLevel(uint32_t level) {
       fmt::format("the replica set comes to feature level {}, which that needs", level));
 }
 
-bool SetNode::TendLevel(SetMembers* members) {
+const SetMembers& SetNode::committed_members() const {
+  return set().installing() ? set().incoming().members : set().log().MembersAt(set().commit().seq);
+}
+
+bool SetNode::knows_users() const {
+  const SetMembers& members = committed_members();
+  return !members.list.empty() && (set().installing() || members.users == users());
+}
+
+bool SetNode::may_have_users() const {
+  if (feature_level() >= kUsersLevel) return true;
+  return std::none_of(peers_.begin(), peers_.end(), [this](const auto& peer) {
+    return peer->level < kUsersLevel && peer->node != 0 &&
+           set().members().Find(peer->node) != nullptr;
+  });
+}
+
+Status SetNode::CheckUsersLevel() const {
+  Status level = CheckLevel(kUsersLevel);
+  if (level.ok()) return level;
+  return Status::Error(ErrorCode::kTryAgain,
+                       "users come to belong to the replica set: " + level.text());
+}
+
+Result<Lsn> SetNode::ChangeUsers(std::string users) {
+  if (users.size() > kSetUsersBytesMax)
+    return Status::Error(
+        ErrorCode::kErr,
+        fmt::format("the users of a replica set may take {} bytes, and these take {}",
+                    kSetUsersBytesMax, users.size()));
+  // While it hands over nothing is appended; behind that somebody else leads.
+  if (!may_append()) return Status::Error(ErrorCode::kTryAgain, "the leader hands over");
+  if (!set().members_committed())
+    return Status::Error(ErrorCode::kTryAgain, "another change of members or users is under way");
+  RETURN_IF_ERROR(CheckUsersLevel());
+  RETURN_IF_ERROR(WantLevel(kUsersLevel));
+  SetMembers members = set().members();
+  members.users = std::move(users);
+  RETURN_IF_ERROR(member_.ChangeMembers(std::move(members)));
+  return Lsn{set().term(), set().members().index};
+}
+
+bool SetNode::TendLevel(SetMembers* members, std::string*) {
   if (wanted_level_ <= members->feature_level || !CheckLevel(wanted_level_).ok()) return false;
   members->feature_level = wanted_level_;
   return true;
@@ -115,19 +173,23 @@ void SetNode::TendMembers() {
        {&SetNode::TendLevel, &SetNode::TendAddress, &SetNode::TendStandby, &SetNode::TendJoining}) {
     if (!may_append() || !set().members_committed()) return;
     SetMembers members = set().members();
-    if ((this->*tend)(&members)) (void)member_.ChangeMembers(std::move(members));
+    std::string told;
+    if (!(this->*tend)(&members, &told)) continue;
+    // What is refused, for there would be no quorum, is tried again ten times a second.
+    if (member_.ChangeMembers(std::move(members)).ok() && !told.empty())
+      Log(LogSeverity::kNotice, told);
   }
 }
 
 // A member is found at another address than the log names.
-bool SetNode::TendAddress(SetMembers* members) {
+bool SetNode::TendAddress(SetMembers* members, std::string* told) {
   const auto move = [&](SetMember* member, const NodeAddress& to) {
     const bool taken = std::any_of(
         members->list.begin(), members->list.end(),
         [&](const SetMember& other) { return other.host == to.host && other.port == to.port; });
     if (taken) return false;
-    Log(LogSeverity::kNotice, fmt::format("Member {} is at {} from now on",
-                                          TextOf({member->host, member->port}), TextOf(to)));
+    *told = fmt::format("Member {} is at {} from now on", TextOf({member->host, member->port}),
+                        TextOf(to));
     member->host = to.host;
     member->port = to.port;
     return true;
@@ -150,7 +212,7 @@ bool SetNode::TendAddress(SetMembers* members) {
 
 // A node that has caught up takes the place of the one that was at its address before, and then,
 // unless it is to stand by, votes.
-bool SetNode::TendStandby(SetMembers* members) {
+bool SetNode::TendStandby(SetMembers* members, std::string* told) {
   for (SetMember& standby : members->list) {
     if (standby.votes() || !IsNear(standby.id)) continue;
     const auto former =
@@ -163,7 +225,7 @@ bool SetNode::TendStandby(SetMembers* members) {
       return true;
     }
     if (standby.kind != MemberKind::kJoining) continue;
-    Log(LogSeverity::kNotice, TextOf({standby.host, standby.port}) + " has caught up: it votes");
+    *told = TextOf({standby.host, standby.port}) + " has caught up: it votes";
     const Peer* const peer = PeerOf(standby.id);
     const bool is_witness = peer != nullptr && peer->wanted == MemberKind::kWitness;
     standby.kind = is_witness ? MemberKind::kWitness : MemberKind::kVoter;
@@ -186,7 +248,7 @@ Status SetNode::CheckVoters(const SetMembers& members, MemberKind kind, const No
 }
 
 // A node that has nothing, or that was about to be added when the leader was lost.
-bool SetNode::TendJoining(SetMembers* members) {
+bool SetNode::TendJoining(SetMembers* members, std::string* told) {
   if (members->list.size() >= kSetMembersMax) return false;
   for (const auto& peer : peers_) {
     const bool in_reach =
@@ -218,7 +280,7 @@ bool SetNode::TendJoining(SetMembers* members) {
         Log(LogSeverity::kWarning, peer->text + " cannot join the set: " + known.text());
       continue;
     }
-    Log(LogSeverity::kNotice, peer->text + " has nothing; it joins the set");
+    *told = peer->text + " has nothing; it joins the set";
     members->feature_level = level;
     members->list.push_back({.id = peer->node,
                              .kind = kind == MemberKind::kStandby ? kind : MemberKind::kJoining,

@@ -373,14 +373,13 @@ void SetNode::OnOrder(uint64_t node, const Frame& frame) {
 }
 
 void SetNode::AnswerOrder(uint64_t node, uint64_t ticket, const Status& status) {
-  constexpr size_t kTextBytesMax{1000};
   std::string body;
   PutFixed64(&body, ticket);
   body.push_back(static_cast<char>(status.ok()                             ? kDone
                                    : status.code() == ErrorCode::kTryAgain ? kNotNow
                                                                            : kRefused));
   const std::string text = status.ok() ? std::string() : status.text();
-  PutLengthPrefixed(&body, std::string_view(text).substr(0, kTextBytesMax));
+  PutLengthPrefixed(&body, std::string_view(text).substr(0, kPeerTextBytesMax));
   Send(node, EncodeFrame(owner_.MakeHead(FrameKind::kOrderAnswer), body));
 }
 
@@ -388,7 +387,7 @@ void SetNode::OnOrderAnswer(const Frame& frame) {
   BodyReader body(frame.body);
   const uint64_t ticket = body.U64();
   const uint8_t outcome = body.Byte();
-  const std::string text(body.Prefixed());
+  const std::string text = PrintableText(body.Prefixed());
   if (!body.ok()) return;
   const auto asked =
       std::find_if(asked_orders_.begin(), asked_orders_.end(),

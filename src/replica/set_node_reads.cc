@@ -7,7 +7,7 @@
 
 namespace cellar {
 
-uint64_t SetNode::AskRead() {
+uint64_t SetNode::RequestReadIndex() {
   read_wanted_ = true;
   return read_next_;
 }

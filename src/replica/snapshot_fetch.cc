@@ -144,7 +144,14 @@ void SnapshotFetch::EndWrite(Job* job) {
 Result<bool> SnapshotFetch::Step(int64_t deadline_micros) {
   if (!failure_.empty()) return Status::Error(ErrorCode::kErr, failure_);
   if (!load_waits_) return false;
-  ASSIGN_OR_RETURN(load_waits_, intake_.Step(owner_.clock_, deadline_micros));
+  Result<bool> more = intake_.Step(owner_.clock_, deadline_micros);
+  if (!more.ok()) {
+    // Who sends it may have a better one.
+    if (more.status().code() == ErrorCode::kCorruption && link_ != nullptr)
+      owner_.Send(link_, FrameKind::kError, more.status().text());
+    return std::move(more).status();
+  }
+  load_waits_ = *more;
   if (!load_waits_) added_ = 0;
   if (intake_.done()) Hangup();
   UpdateReading();

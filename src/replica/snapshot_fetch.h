@@ -45,6 +45,8 @@ class SnapshotFetch final : public PeerHandler {
   std::unique_ptr<WritableFile> TakeFile() { return std::move(file_); }
   std::unique_ptr<Engine> TakeEngine() { return intake_.TakeEngine(); }
 
+  std::string_view members() const { return intake_.members(); }
+
   uint64_t id() const { return id_; }
   const SnapshotEntry& entry() const { return entry_; }
   uint64_t received_bytes() const { return received_; }

@@ -1,12 +1,15 @@
 // See snapshot_serve.h.
 #include "replica/snapshot_serve.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/os/background_pace.h"
+#include "base/os/log.h"
 #include "replica/follower_feed.h"
 #include "replica/replication.h"
 #include "store/format/snapshot_format.h"
@@ -64,8 +67,15 @@ void SnapshotServe::Attach(PeerLink* link) {
   Pump();
 }
 
+// A follower's feed ends with its copy. A member of a set has none: it asks again when its link
+// has gone. What nobody has come for has ended, too: its file may be one that is gone otherwise.
 void SnapshotServe::Fail(std::string_view why) {
-  if (FollowerFeed* const feed = owner_.FeedById(feed_); feed != nullptr) feed->Fail(why);
+  if (FollowerFeed* const feed = owner_.FeedById(feed_); feed != nullptr) return feed->Fail(why);
+  attached_ = true;
+  if (link_ == nullptr) return;
+  Log(LogSeverity::kWarning, fmt::format("A copy for {} is given up: {}", link_->peer_host(), why));
+  link_->Close();
+  link_ = nullptr;
 }
 
 void SnapshotServe::OnClosed(std::string_view why) {
@@ -80,7 +90,11 @@ void SnapshotServe::OnBytes(std::string_view bytes) {
   Frame frame;
   const Result<bool> next = reader_.Next(&frame);
   if (!next.ok()) return Fail(next.status().text());
-  if (*next) Fail(WhatItSays(frame));
+  if (!*next) return;
+  // All that it says is that the copy is damaged: on the way each frame has a checksum.
+  const std::string why = WhatItSays(frame);
+  owner_.remake_.Note(source_.number, why);
+  Fail(why);
 }
 
 void SnapshotServe::Pump() {
@@ -132,7 +146,10 @@ void SnapshotServe::ReadPiece(size_t bytes) {
 
 void SnapshotServe::EndPiece(Job* job) {
   job_runs_ = false;
-  if (!job->status.ok()) return Fail(job->status.text());
+  if (!job->status.ok()) {
+    owner_.remake_.Note(source_.number, job->status.text());
+    return Fail(job->status.text());
+  }
   source_.file = std::move(job->file);
   frame_ = std::move(job->frame);
   if (link_ == nullptr) return;

@@ -27,6 +27,7 @@ class SnapshotServe final : public PeerHandler {
  public:
   struct Source {
     std::unique_ptr<ReadableFile> file;
+    uint64_t number{0};  // of the snapshot
     uint64_t bytes{0};
     uint64_t end_bytes{0};  // of footer and trailer
   };

@@ -10,6 +10,7 @@
 #include "base/coding.h"
 #include "base/free_string.h"
 #include "base/os/log.h"
+#include "replica/set/set_message.h"
 #include "store/format/snapshot_format.h"
 #include "store/journal/diverged.h"
 
@@ -167,6 +168,7 @@ void Upstream::ReadHello(std::string_view bytes) {
   if (!greeted.ok()) return Fail(greeted.status().text());
   if (!*greeted) return;
   state_ = State::kAsked;
+  owner_.LookForCircle();
   const ReplicationOptions& options = owner_.options_;
   std::string body;
   PutLsn(&body, last_.lsn);
@@ -205,7 +207,9 @@ void Upstream::OnBytes(std::string_view bytes) {
     if (!next.ok()) return Fail(next.status().text());
     if (!*next) break;
     leader_sent_micros_ = frame.sent_micros;
-    owner_.seen_term_ = std::max(owner_.seen_term_, frame.term);
+    // One that would leave no epochs to lead in is not believed as it is.
+    owner_.seen_term_ =
+        std::max(owner_.seen_term_, static_cast<uint32_t>(TermTowards(owner_.term(), frame.term)));
     OnFrame(frame);
   }
   if (link_ == nullptr || !reading_) return;

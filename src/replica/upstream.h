@@ -49,6 +49,8 @@ class Upstream final : public PeerHandler {
   void OnTick();
 
   const NodeAddress& leader() const { return leader_; }
+  // Its id, since it has greeted for the first time; 0 before.
+  uint64_t leader_node() const { return greeting_.node(); }
   // A copy is coming, and is not in place yet.
   bool copies() const { return state_ == State::kCopying || state_ == State::kInstalling; }
   SnapshotFetch* fetch() { return fetch_.get(); }

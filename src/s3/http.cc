@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/text/ascii.h"
+#include "cellar/clock.h"
 
 namespace cellar {
 namespace {
@@ -23,8 +24,10 @@ struct Transfer {
   CURL* curl{nullptr};
   const HttpRequest* request{nullptr};
   HttpResponse* response{nullptr};
-  const std::function<bool()>* goes_on{nullptr};
+  const std::function<bool(int64_t)>* goes_on{nullptr};
   size_t sent{0};
+  curl_off_t moved{0};  // bytes either way, when it was looked last
+  int64_t moved_at_micros{0};
   bool is_too_long{false};
   bool is_given_up{false};
 };
@@ -53,7 +56,9 @@ size_t TakeBody(char* bytes, size_t size, size_t count, void* data) noexcept {
 }
 
 size_t TakeHeader(char* bytes, size_t size, size_t count, void* data) noexcept {
-  HttpResponse& response = *static_cast<Transfer*>(data)->response;
+  auto* const transfer = static_cast<Transfer*>(data);
+  transfer->moved_at_micros = Clock::System().MonotonicMicros();
+  HttpResponse& response = *transfer->response;
   const size_t n = size * count;
   std::string_view line(bytes, n);
   if (line.starts_with("HTTP/")) response.headers.clear();  // that of "100 Continue" before
@@ -89,9 +94,14 @@ int Rewind(void* data, curl_off_t offset, int origin) noexcept {
   return CURL_SEEKFUNC_OK;
 }
 
-int Watch(void* data, curl_off_t, curl_off_t, curl_off_t, curl_off_t) noexcept {
+int Watch(void* data, curl_off_t, curl_off_t down, curl_off_t, curl_off_t up) noexcept {
+  constexpr int64_t kMicrosPerMs{1000};
   auto* const transfer = static_cast<Transfer*>(data);
-  transfer->is_given_up = *transfer->goes_on != nullptr && !(*transfer->goes_on)();
+  const int64_t now = Clock::System().MonotonicMicros();
+  if (down + up != transfer->moved) transfer->moved_at_micros = now;
+  transfer->moved = down + up;
+  const int64_t silent_ms = (now - transfer->moved_at_micros) / kMicrosPerMs;
+  transfer->is_given_up = *transfer->goes_on != nullptr && !(*transfer->goes_on)(silent_ms);
   return transfer->is_given_up ? 1 : 0;
 }
 
@@ -121,6 +131,12 @@ std::string_view HttpResponse::Header(std::string_view name) const {
   return {};
 }
 
+std::optional<int64_t> ParseHttpDate(std::string_view text) {
+  const time_t seconds = curl_getdate(std::string(text).c_str(), nullptr);
+  if (seconds == -1) return std::nullopt;
+  return static_cast<int64_t>(seconds);
+}
+
 struct HttpClient::Handle {
   CURL* curl{nullptr};
   char error[CURL_ERROR_SIZE]{};
@@ -139,10 +155,14 @@ HttpClient::~HttpClient() { curl_easy_cleanup(handle_->curl); }
 // All options are set for each request: a reset forgets them and keeps the connections. libcurl
 // signs the request with the body's hash, which is the caller's to compute.
 Status HttpClient::Send(const HttpRequest& request, const HttpCredentials& credentials,
-                        const std::function<bool()>& goes_on, HttpResponse* response) {
+                        const std::function<bool(int64_t)>& goes_on, HttpResponse* response) {
   CURL* const curl = handle_->curl;
   *response = {};
-  Transfer transfer{.curl = curl, .request = &request, .response = response, .goes_on = &goes_on};
+  Transfer transfer{.curl = curl,
+                    .request = &request,
+                    .response = response,
+                    .goes_on = &goes_on,
+                    .moved_at_micros = Clock::System().MonotonicMicros()};
   curl_easy_reset(curl);  // connections stay open
   handle_->error[0] = '\0';
   const auto set = [curl](CURLoption option, auto value) {
@@ -203,9 +223,12 @@ Status HttpClient::Send(const HttpRequest& request, const HttpCredentials& crede
   if (transfer.is_given_up) return Status::Error(ErrorCode::kIo, "given up");
   if (transfer.is_too_long)
     return Status::Error(ErrorCode::kIo, "the answer is longer than it may be");
-  return Status::Error(ErrorCode::kIo, handle_->error[0] != '\0'
-                                           ? std::string(handle_->error)
-                                           : std::string(curl_easy_strerror(code)));
+  // Nobody who asks once more is shown another certificate, or finds the file of those he trusts.
+  const bool is_for_good = code == CURLE_PEER_FAILED_VERIFICATION ||
+                           code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM;
+  return Status::Error(is_for_good ? ErrorCode::kErr : ErrorCode::kIo,
+                       handle_->error[0] != '\0' ? std::string(handle_->error)
+                                                 : std::string(curl_easy_strerror(code)));
 }
 
 }  // namespace cellar

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +52,9 @@ struct HttpResponse {
   std::string_view Header(std::string_view name) const;
 };
 
+// Unix seconds of a "Date" header; nothing if it cannot be read.
+std::optional<int64_t> ParseHttpDate(std::string_view text);
+
 class HttpClient {
  public:
   static constexpr int64_t kConnectSeconds{10};
@@ -63,11 +67,12 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // OK if there was an answer, whatever its status. kIo otherwise, saying what was wrong with the
-  // connection; what has come to `to` by then is counted in the response. `goes_on` is asked a few
-  // times a second; kIo "given up" soon after it is false.
+  // OK if there was an answer, whatever its status. kErr if a certificate is not trusted, or cannot
+  // be read, which stays so; kIo otherwise. Both say what was wrong with the connection; what has
+  // come to `to` by then is counted in the response. `goes_on` is asked a few times a second, and
+  // told for how long no byte has come or gone; kIo "given up" soon after it is false.
   Status Send(const HttpRequest& request, const HttpCredentials& credentials,
-              const std::function<bool()>& goes_on, HttpResponse* response);
+              const std::function<bool(int64_t silent_ms)>& goes_on, HttpResponse* response);
 
  private:
   struct Handle;

@@ -7,16 +7,20 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "base/assert.h"
 #include "base/text/ascii.h"
+#include "cellar/clock.h"
 #include "s3/xml.h"
 
 namespace cellar {
 namespace {
 
 constexpr size_t kServerTextBytesMax{200};
+constexpr int64_t kMicrosPerSecond{1'000'000};
 
 std::string Digest(const EVP_MD* kind, std::string_view bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
@@ -52,6 +56,10 @@ std::string Tame(std::string_view text) {
   return tame;
 }
 
+Status TryingAgain(const std::string& text) {
+  return Status::Error(ErrorCode::kIo, text + "; trying again");
+}
+
 bool MayHelpToRepeat(const HttpResponse& response) {
   constexpr std::array<std::string_view, 8> kCodes{
       "RequestTimeout", "BadDigest",   "IncompleteBody",   "XAmzContentSHA256Mismatch",
@@ -64,6 +72,21 @@ bool MayHelpToRepeat(const HttpResponse& response) {
 }
 
 }  // namespace
+
+// Servers take a signature of fifteen minutes ago, as a rule.
+std::string TellSkew(std::string_view date, int64_t now_unix_s) {
+  constexpr int64_t kAgreeSeconds{60};
+  constexpr int64_t kMinuteSeconds{60};
+  const std::optional<int64_t> there = ParseHttpDate(date);
+  if (!there) return {};
+  const int64_t ahead = now_unix_s - *there;
+  if (std::abs(ahead) <= kAgreeSeconds) return {};
+  const int64_t minutes = std::abs(ahead) / kMinuteSeconds;
+  return fmt::format(
+      "; this machine's clock is {} minute{} {} the server's, which says {}: it "
+      "refuses signatures of another time",
+      minutes, minutes == 1 ? "" : "s", ahead > 0 ? "ahead of" : "behind", Tame(date));
+}
 
 std::string Sha256Hex(std::string_view bytes) {
   const std::string digest = Digest(EVP_sha256(), bytes);
@@ -118,6 +141,7 @@ Status S3Client::Refusal(const S3Call& call, const HttpResponse& response) const
   } else if (code.empty() && response.status == 404) {
     text += " Not Found";
   }
+  text += TellSkew(response.Header("date"), Clock::System().WallMicros() / kMicrosPerSecond);
   return Status::Error(ErrorCode::kIo, std::move(text));
 }
 
@@ -146,7 +170,7 @@ Status S3Client::Judge(const S3Call& call, const HttpResponse& response) const {
   if (MayHelpToRepeat(response)) return Refusal(call, response);
   const bool is_good = response.status >= 200 && response.status < 300;
   if (!is_good || call.check == nullptr) return Status::Ok();
-  const Status checked = call.check(response);
+  Status checked = call.check(response);
   if (checked.ok()) return checked;
   return Status::Error(ErrorCode::kIo, NameOf(call) + ": " + checked.text());
 }
@@ -164,11 +188,19 @@ Result<HttpResponse> S3Client::Call(const S3Call& call) {
   bool has_new_credentials = false;
   Status failure = Status::Error(ErrorCode::kIo, NameOf(call) + ": given up");
   for (uint32_t attempts = 0; attempts < attempts_max;) {
-    if (attempts > 0 && watcher_ != nullptr) watcher_->Failed(failure);
+    if (attempts > 0 && watcher_ != nullptr) watcher_->Failed(TryingAgain(failure.text()));
+    bool told = false;
     if (attempts > 0 ? !Pause(attempts) : !GoesOn(0)) return failure;
     HttpResponse response;
-    const Status sent = http_.Send(
-        request, credentials_, [this, attempts] { return GoesOn(attempts); }, &response);
+    const auto goes_on = [&](int64_t silent_ms) {
+      if (silent_ms >= kSilentMs && !told && watcher_ != nullptr) {
+        told = true;
+        watcher_->Failed(
+            TryingAgain(fmt::format("{}: no answer for {} s", NameOf(call), kSilentMs / 1000)));
+      }
+      return GoesOn(attempts);
+    };
+    const Status sent = http_.Send(request, credentials_, goes_on, &response);
     if (sent.ok() && response.status == 403 && !has_new_credentials && ReadCredentialsAgain()) {
       has_new_credentials = true;
       continue;
@@ -177,6 +209,7 @@ Result<HttpResponse> S3Client::Call(const S3Call& call) {
     if (judged.ok()) return response;
     failure =
         sent.ok() ? judged : Status::Error(ErrorCode::kIo, NameOf(call) + ": " + Tame(sent.text()));
+    if (!sent.ok() && sent.code() == ErrorCode::kErr) return failure;
     ++attempts;
   }
   return Status::Error(ErrorCode::kIo,

@@ -4,6 +4,10 @@
 // stalled one, 5xx, 429, 408, what a server says of a body that it did not get as it was sent, and
 // answers that the caller calls wrong. Not repeated: any other refusal, such as of rights, but for
 // one attempt with credentials that have changed in their file meanwhile.
+//
+// What goes wrong is told to the watcher at once, and a server that is silent after kSilentMs,
+// long before it is given up. A refusal says if the clocks differ: a signature holds for some
+// minutes only, and what a server says of one that is too old sounds like a wrong key.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +43,7 @@ class S3Client {
   static constexpr uint32_t kAttemptsMax{10};
   static constexpr int64_t kPauseMinMs{100};
   static constexpr int64_t kPauseMaxMs{10'000};
+  static constexpr int64_t kSilentMs{3'000};
 
   S3Client(S3Url url, S3Place place, S3Settings settings, HttpCredentials credentials,
            FileSystem& files);
@@ -73,6 +78,9 @@ class S3Client {
   ObjectWatcher* watcher_{nullptr};
   std::minstd_rand chance_{std::random_device{}()};
 };
+
+// What a refusal with this "Date" says of the clocks; empty if they agree, or it cannot be read.
+std::string TellSkew(std::string_view date, int64_t now_unix_s);
 
 std::string Sha256Hex(std::string_view bytes);
 // Empty where the machine's rules forbid MD5.

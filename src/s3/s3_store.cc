@@ -12,7 +12,10 @@
 namespace cellar {
 namespace {
 
-constexpr size_t kPagesMax{10'000};        // of a thousand names each
+constexpr size_t kPagesMax{10'000};  // of a thousand names each
+// What a list may take in memory: a million names of an archive. Pages may be full of names as
+// long as they come, and a server may begin again from the front for ever.
+constexpr size_t kListBytesMax{256 << 20};
 constexpr size_t kReadBytesMax{16 << 20};  // of one request
 constexpr size_t kListPageNamesMax{1000};
 
@@ -38,6 +41,7 @@ std::function<Status(const HttpResponse&)> Holds(std::string_view element) {
 Result<std::vector<ObjectInfo>> S3Store::List() {
   const std::string prefix = client_->KeyOf("");
   std::vector<ObjectInfo> found;
+  size_t bytes = 0;
   std::string token;
   for (size_t page = 0; page < kPagesMax; ++page) {
     S3Call call{.method = "GET", .check = Holds("ListBucketResult")};
@@ -55,8 +59,11 @@ Result<std::vector<ObjectInfo>> S3Store::List() {
                         .version = XmlText(XmlElement(element, "ETag"))};
       if (ParseUint64(XmlElement(element, "Size"), &object.bytes) != NumberError::kNone)
         return Wrong(client_->url() + ": a list names an object without its size");
-      if (!object.name.empty()) found.push_back(std::move(object));
+      if (object.name.empty()) continue;
+      bytes += sizeof(object) + object.name.size() + object.version.size();
+      found.push_back(std::move(object));
     }
+    if (bytes > kListBytesMax) break;
     if (XmlElement(response.body, "IsTruncated") != "true") {
       std::sort(found.begin(), found.end(),
                 [](const ObjectInfo& a, const ObjectInfo& b) { return a.name < b.name; });
@@ -66,7 +73,8 @@ Result<std::vector<ObjectInfo>> S3Store::List() {
     if (next.empty() || next == token) break;
     token = std::move(next);
   }
-  return Wrong(client_->url() + ": a list of objects does not come to an end");
+  return Wrong(client_->url() +
+               ": a list of objects is longer than can be: it has no end, or too many names");
 }
 
 Result<std::optional<ObjectInfo>> S3Store::Find(const std::string& name) {
@@ -125,6 +133,7 @@ Status S3Store::Remove(const std::string& name) {
 Result<std::vector<S3Store::Unfinished>> S3Store::FindUploads(const std::string& name) {
   const std::string prefix = client_->KeyOf("");
   std::vector<Unfinished> found;
+  size_t bytes = 0;
   std::string key_marker;
   std::string id_marker;
   for (size_t page = 0; page < kPagesMax; ++page) {
@@ -138,9 +147,11 @@ Result<std::vector<S3Store::Unfinished>> S3Store::FindUploads(const std::string&
     if (!IsGood(response)) return found;
     for (const std::string_view element : XmlElements(response.body, "Upload")) {
       const std::string key = XmlText(XmlElement(element, "Key"));
-      if (key.size() > prefix.size() && key.starts_with(prefix))
-        found.push_back({key.substr(prefix.size()), XmlText(XmlElement(element, "UploadId"))});
+      if (key.size() <= prefix.size() || !key.starts_with(prefix)) continue;
+      found.push_back({key.substr(prefix.size()), XmlText(XmlElement(element, "UploadId"))});
+      bytes += sizeof(Unfinished) + found.back().name.size() + found.back().id.size();
     }
+    if (bytes > kListBytesMax) break;
     if (XmlElement(response.body, "IsTruncated") != "true") return found;
     std::string next_key = XmlText(XmlElement(response.body, "NextKeyMarker"));
     std::string next_id = XmlText(XmlElement(response.body, "NextUploadIdMarker"));
@@ -148,7 +159,8 @@ Result<std::vector<S3Store::Unfinished>> S3Store::FindUploads(const std::string&
     key_marker = std::move(next_key);
     id_marker = std::move(next_id);
   }
-  return Wrong(client_->url() + ": a list of uploads does not come to an end");
+  return Wrong(client_->url() +
+               ": a list of uploads is longer than can be: it has no end, or too many names");
 }
 
 Result<std::vector<std::string>> S3Store::ListUploads() {

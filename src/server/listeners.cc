@@ -1,9 +1,9 @@
 // Listening: addresses of `bind`, the unix socket, and what happens to a client at the door.
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,12 +11,15 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/os/log.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "commands/clients/acl_sessions.h"
+#include "commands/clients/set_users.h"
+#include "server/net/descriptors.h"
 #include "server/server.h"
 #include "server/server_listener.h"
 
@@ -66,14 +69,27 @@ Status Failed(const std::string& what, int error) {
   return Status::Error(ErrorCode::kIo, "cannot listen on " + what + ": " + uv_strerror(error));
 }
 
+Status NoDoor() {
+  return Status::Error(ErrorCode::kIo,
+                       "nothing to listen on: port and tls-port are 0, or bind has no address that "
+                       "is there, and unixsocket is empty");
+}
+
 }  // namespace
 
 Status Server::Listen() {
   const Config& config = services_own_.config;
   // Before anybody can ask for the role.
   RETURN_IF_ERROR(CheckSetOptions());
+  SetUsers::Await(*this);
+  RETURN_IF_ERROR(FitClients());
   SetReplicationOptions();
-  if (config.tls_port > 0) RETURN_IF_ERROR(LoadTls());
+  if (config.tls_port > 0) {
+    RETURN_IF_ERROR(LoadTls());
+  } else if (const Status unusable = CheckTls(); !unusable.ok()) {
+    // No reason not to start: nobody speaks TLS yet. CONFIG SET tls-port would be refused, though.
+    Log(LogSeverity::kWarning, "TLS is off, and could not be turned on: " + unusable.text());
+  }
   StartIoThreads();
   ASSIGN_OR_RETURN(const int inherited, ListenInherited());
   listeners_inherited_ = inherited > 0;
@@ -85,11 +101,7 @@ Status Server::Listen() {
     RETURN_IF_ERROR(ListenBind(static_cast<int>(config.tls_port), SocketSpeech::kTls));
   }
   if (!config.unixsocket.empty()) RETURN_IF_ERROR(ListenUnix(config.unixsocket));
-  if (listeners_.empty()) {
-    return Status::Error(ErrorCode::kIo,
-                         "nothing to listen on: port and tls-port are 0 and unixsocket empty");
-  }
-  return Status::Ok();
+  return listeners_.empty() ? NoDoor() : Status::Ok();
 }
 
 Status Server::ListenAgain() {
@@ -97,6 +109,11 @@ Status Server::ListenAgain() {
   if (listeners_inherited_) {
     return Status::Error(ErrorCode::kErr, "the service manager holds the sockets");
   }
+  // Nobody could say otherwise any more.
+  const bool unix_socket =
+      std::any_of(listeners_.begin(), listeners_.end(),
+                  [](const Listener* listener) { return listener->kind == SocketKind::kUnix; });
+  if (config.port == 0 && config.tls_port == 0 && !unix_socket) return NoDoor();
   // uv_close closes the descriptor at once, so the same address can be bound again right away.
   std::erase_if(listeners_, [](Listener* listener) {
     if (listener->kind != SocketKind::kTcp) return false;
@@ -109,7 +126,7 @@ Status Server::ListenAgain() {
   if (config.tls_port > 0) {
     RETURN_IF_ERROR(ListenBind(static_cast<int>(config.tls_port), SocketSpeech::kTls));
   }
-  return Status::Ok();
+  return listeners_.empty() ? NoDoor() : Status::Ok();
 }
 
 Status Server::ListenBind(int port, SocketSpeech speech) {
@@ -161,24 +178,20 @@ Status Server::ListenTcp(const std::string& address, int port, SocketSpeech spee
 }
 
 Status Server::ListenUnix(const std::string& path) {
-  auto listener = std::make_unique<Listener>(SocketKind::kUnix, SocketSpeech::kPlain);
-  (void)uv_pipe_init(&loop_, &listener->handle.pipe, 0);
-  listener->handle.handle.data = listener.get();
-  Listener* owned = listener.release();
-  listeners_.push_back(owned);
-  (void)unlink(path.c_str());  // what a crash left behind
-  int error = uv_pipe_bind(&owned->handle.pipe, path.c_str());
   const auto mode = static_cast<mode_t>(services_own_.config.unixsocketperm);
-  if (error == 0 && mode != 0 && chmod(path.c_str(), mode) != 0)
-    error = uv_translate_sys_error(errno);
-  if (error == 0) error = StartListening(owned);
-  if (error == 0) return Status::Ok();
-  listeners_.pop_back();
-  owned->Close();
-  // libuv says "permission denied" of a directory that is not there.
-  const size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  if (error == UV_EACCES && access(directory.c_str(), F_OK) != 0) error = UV_ENOENT;
+  auto made = std::make_unique<Listener>(SocketKind::kUnix, SocketSpeech::kPlain);
+  ASSIGN_OR_RETURN(const int socket, made->name.Bind(path, mode));
+  Listener* const listener = made.release();  // libuv's from here on
+  (void)uv_pipe_init(&loop_, &listener->handle.pipe, 0);
+  listener->handle.handle.data = listener;
+  int error = uv_pipe_open(&listener->handle.pipe, socket);
+  if (error == 0) error = StartListening(listener);
+  listener->name.Keep();
+  if (error == 0) {
+    listeners_.push_back(listener);
+    return Status::Ok();
+  }
+  listener->Close();
   return Failed(path, error);
 }
 
@@ -312,13 +325,47 @@ size_t Server::CountLeaving() {
   return static_cast<size_t>(std::max(leaving, 0));
 }
 
+void Server::LowerMaxClients(Config* config) {
+  const int64_t fit = ClientsThatFit(*config, config->maxclients);
+  if (fit >= config->maxclients) return services_own_.config_sources.NoteLoweredClients(0, 0);
+  Log(LogSeverity::kWarning,
+      fmt::format("the system allows {} open files: fewer than maxclients {} needs, so it is {} "
+                  "(ulimit -n, or LimitNOFILE= of the unit, says how many)",
+                  DescriptorLimit(), config->maxclients, fit));
+  services_own_.config_sources.NoteLoweredClients(config->maxclients, fit);
+  config->maxclients = fit;
+}
+
+Status Server::FitClients() {
+  LowerMaxClients(&services_own_.config);
+  if (services_own_.config.maxclients > 0) return Status::Ok();
+  return Status::Error(ErrorCode::kIo,
+                       fmt::format("the system allows {} open files, which leaves none for clients",
+                                   DescriptorLimit()));
+}
+
+bool Server::BeyondPlaces(size_t clients) {
+  const Config& config = services_own_.config;
+  if (std::cmp_less_equal(clients, config.maxclients)) return false;
+  // The places of those that leave are free as far as there are descriptors besides theirs.
+  const auto leaving = static_cast<int64_t>(CountLeaving());
+  return std::cmp_greater(clients, ClientsThatFit(config, config.maxclients + leaving));
+}
+
+bool Server::RefuseUnadopted(int fd) {
+  if (!BeyondPlaces(connections_.size() + 1)) return false;
+  ++services_own_.stats.connections;
+  ++services_own_.stats.rejected_connections;
+  (void)::send(fd, kTooMany.data(), kTooMany.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)::close(fd);
+  return true;
+}
+
 bool Server::Refuse(Connection* client) {
   const Config& config = services_own_.config;
   std::string_view reason;
   // The client at the door is in connections_ already (Register).
-  const auto places = static_cast<size_t>(config.maxclients);
-  if (connections_.size() > places && connections_.size() > places + CountLeaving())
-    reason = kTooMany;
+  if (BeyondPlaces(connections_.size())) reason = kTooMany;
   const bool open = services_own_.acl.default_user().no_password;
   if (config.protected_mode && open && !IsLoopback(client->session)) {
     reason = kProtected;

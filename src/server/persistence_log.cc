@@ -19,11 +19,11 @@ std::string LogTrouble(const JournalStats& stats) {
 
 }  // namespace
 
-bool PersistenceLog::IsNews(Matter* matter, const std::string& trouble, int64_t now_micros) {
-  if (trouble == matter->trouble) return false;
-  if (now_micros - matter->told_micros < kPauseMicros) return false;
-  matter->trouble = trouble;
-  matter->told_micros = now_micros;
+bool PersistenceLog::HasChanged(Topic* topic, const std::string& trouble, int64_t now_micros) {
+  if (trouble == topic->trouble) return false;
+  if (now_micros - topic->told_micros < kPauseMicros) return false;
+  topic->trouble = trouble;
+  topic->told_micros = now_micros;
   return true;
 }
 
@@ -34,7 +34,7 @@ void PersistenceLog::Look(const JournalStats& stats, int64_t now_micros) {
   }
   saves_ = stats.saves;  // DEBUG RELOAD begins anew
   const std::string trouble = LogTrouble(stats);
-  if (IsNews(&log_, trouble, now_micros)) {
+  if (HasChanged(&log_, trouble, now_micros)) {
     if (trouble.empty()) {
       Log(LogSeverity::kNotice, "The log can be written and has space again");
     } else {
@@ -42,7 +42,7 @@ void PersistenceLog::Look(const JournalStats& stats, int64_t now_micros) {
     }
   }
   const std::string failure = stats.last_save_ok ? std::string() : stats.last_save_error;
-  if (!IsNews(&snapshot_, failure, now_micros)) return;
+  if (!HasChanged(&snapshot_, failure, now_micros)) return;
   if (failure.empty()) {
     Log(LogSeverity::kNotice, "Snapshots can be written again");
   } else {

@@ -23,15 +23,15 @@ class PersistenceLog {
 
  private:
   // What is wrong; empty while nothing is.
-  struct Matter {
+  struct Topic {
     std::string trouble;
     int64_t told_micros{-kPauseMicros};
   };
   // True if `trouble` is another state than the one told last, and may be told: then it is noted.
-  static bool IsNews(Matter* matter, const std::string& trouble, int64_t now_micros);
+  static bool HasChanged(Topic* topic, const std::string& trouble, int64_t now_micros);
 
-  Matter log_;
-  Matter snapshot_;
+  Topic log_;
+  Topic snapshot_;
   uint64_t saves_{0};
 };
 

@@ -18,6 +18,7 @@
 #include "base/assert.h"
 #include "base/os/log.h"
 #include "commands/clients/acl_sessions.h"
+#include "commands/clients/set_users.h"
 #include "commands/config/config_sources.h"
 #include "server/net/tls_context.h"
 #include "server/server.h"
@@ -58,6 +59,8 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
   std::unique_ptr<TlsContext> tls;
   if (tls_context_ != nullptr || config.tls_port > 0) {
     ASSIGN_OR_RETURN(tls, MakeTls());
+  } else {
+    RETURN_IF_ERROR(CheckTls());
   }
   for (size_t i = 0; i < options.size(); ++i) {
     if (comes_last(*options[i])) continue;
@@ -70,6 +73,8 @@ Status Server::ApplyReload(const std::vector<const ConfigOption*>& options, cons
     return Status::Error(status.code(), std::string(options[i]->name) + ": " + status.text());
   }
   if (tls != nullptr) UseTls(std::move(tls));
+  // What the files say of users counts where no replica set says it.
+  if (SetUsers::AreLogged(*this)) return Status::Ok();
   if (password) {
     const Status applied = ApplyConfig(ConfigTopic::kPassword);
     CELLAR_ASSERT(applied.ok());
@@ -94,6 +99,7 @@ Status Server::Reload() {
   Config changed = config;
   changed.users.clear();
   RETURN_IF_ERROR(services_own_.config_sources.Read(&changed));
+  LowerMaxClients(&changed);
   std::vector<const ConfigOption*> options;
   for (const ConfigOption& option : ConfigOptions()) {
     const std::string text = ConfigOptionText(changed, option);

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <openssl/rand.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,27 +33,6 @@ std::string NewRunId() {
   return id;
 }
 
-// Every client is a file descriptor: as many as maxclients and some for files. Those of an I/O
-// thread are two while they are accepted (server_io.cc), and each thread's loop has some.
-void RaiseFileLimit(const Config& config) {
-  constexpr int64_t kOwnFiles{64};
-  constexpr int64_t kThreadFiles{8};
-  const int64_t maxclients = config.maxclients;
-  int64_t files = maxclients + kOwnFiles;
-  if (config.io_threads > 1) files += config.tcp_backlog + config.io_threads * kThreadFiles;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const auto wanted = static_cast<rlim_t>(files);
-  if (limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? wanted : std::min(wanted, limit.rlim_max);
-  (void)setrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur < wanted) {
-    Log(LogSeverity::kWarning,
-        fmt::format("the system allows {} open files: fewer than maxclients {} needs",
-                    limit.rlim_cur, maxclients));
-  }
-}
-
 // Whether one of them has something to do before it is woken.
 bool SomeProceed(const std::vector<Connection*>& tasks) {
   return std::any_of(tasks.begin(), tasks.end(), [](const Connection* connection) {
@@ -74,12 +52,12 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   services_own_.stats.start_micros = clock_.WallMicros();
   services_own_.stats.start_monotonic_micros = clock_.MonotonicMicros();
   services_own_.readers.SetWake([this] { WakeFromThread(); });
+  services_own_.work_memory.SetWake([this] { WakeTasks(); });
   AddAllCommands(&services_own_.commands);
   dispatcher_own_.UpdateSlowBound();
   ConfigureHeat();
   (void)std::signal(SIGPIPE, SIG_IGN);
   (void)std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes is a full disk, not the end
-  RaiseFileLimit(services_own_.config);
   const int failure = uv_loop_init(&loop_);
   CELLAR_ASSERT(failure == 0);
   loop_.data = this;
@@ -107,12 +85,14 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   });
   const auto period_ms = static_cast<uint64_t>(1000 / services_own_.config.hz);
   (void)uv_timer_start(
-      &tenth_, [](uv_timer_t* h) noexcept { ServerOf(h->loop)->OnTenth(); }, period_ms, period_ms);
+      &tenth_, [](uv_timer_t* h) noexcept { ServerOf(h->loop)->OnCron(); }, period_ms, period_ms);
   const auto on_signal = [](uv_signal_t* h, int number) noexcept {
-    Log(LogSeverity::kNotice, number == SIGTERM ? "SIGTERM: leaving" : "SIGINT: leaving");
+    const std::string name = number == SIGTERM ? "SIGTERM" : "SIGINT";
     Server* const server = ServerOf(h->loop);
-    if (!server->ShutdownLater(ShutdownMode::kDefault))
-      (void)server->Shutdown(ShutdownMode::kDefault);
+    // Why it stays, where it does, has been logged.
+    const bool later = server->ShutdownLater(ShutdownMode::kDefault);
+    if (!later && !server->Shutdown(ShutdownMode::kDefault).ok()) return;
+    Log(LogSeverity::kNotice, name + (later ? ": leaving, what is under way first" : ": leaving"));
   };
   (void)uv_signal_start(&sigterm_, on_signal, SIGTERM);
   (void)uv_signal_start(&sigint_, on_signal, SIGINT);
@@ -172,6 +152,7 @@ Status Server::Attach(Store* store) {
   ApplyStoreConfig();
   Status status = replication_.Attach(store, services_own_.config.dir);
   if (status.ok() && replication_.set() == nullptr) status = ApplyReplicaOf();
+  if (replication_.set() != nullptr) dispatcher_own_.SetPassing(&command_links_);
   if (!status.ok()) Detach();
   return status;
 }
@@ -213,7 +194,7 @@ void Server::Stop() {
   stopping_ = true;
   FlushAll();
   // Without the others nobody knows any more what may be told.
-  if (replication_.set() != nullptr) DropClients();
+  if (replication_.set() != nullptr) KillClients();
   replication_.Detach();
   FlushAll();
   while (!connections_.empty()) connections_.back()->Close();
@@ -221,8 +202,6 @@ void Server::Stop() {
   services_own_.readers.End();
   services_own_.aggregators.End();
   CloseListeners();
-  if (!services_own_.config.unixsocket.empty())
-    (void)unlink(services_own_.config.unixsocket.c_str());
   const auto close = [](auto& handle) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libuv's way of inheritance.
     uv_close(reinterpret_cast<uv_handle_t*>(&handle), nullptr);
@@ -284,7 +263,8 @@ void Server::BeginTurn() {
     dispatcher_own_.SetFloor(set->floor());
   if (store_ == nullptr) return;
   store_->SetTurnTime();
-  if (services_own_.config.maxmemory > 0) UpdateMemory();
+  if (services_own_.config.maxmemory > 0 || services_own_.config.maxmemory_clients_bytes > 0)
+    UpdateMemory();
 }
 
 // In this order: what clients have sent is executed, tasks get their slice, then the log gets the
@@ -294,20 +274,26 @@ void Server::EndTurn() {
   if (stopping_) return;
   if (!input_.empty()) input_.Process();
   if (!io_threads_.empty()) TakeInput();
+  if (connection_services_.large_intake.holds_some()) [[unlikely]] {
+    BeginTurn();
+    connection_services_.large_intake.Resume();
+  }
   if (restrains_writes_) ApplyFromLeader();
-  if (!tasks_.empty() && (tasks_woken_ || SomeProceed(tasks_))) {
-    HandOut();  // nobody's reply waits for a slice of somebody's long command
+  const bool tasks = !tasks_.empty() || command_links_.has_tasks();
+  if (tasks && (tasks_woken_ || SomeProceed(tasks_) || command_links_.tasks_proceed())) {
+    ReleaseReplies();  // nobody's reply waits for a slice of somebody's long command
     RunTasks();
   }
   if (stopping_) return;
   if (turn_begun_ && store_ != nullptr) ++services_own_.stats.turns;
-  HandOut();
+  ReleaseReplies();
   if (turn_begun_) {
     const uint64_t cycles = CycleClock::Now() - turn_begin_cycles_;
     CountTurn(dispatcher_own_.cycles().ToNanos(cycles));
   }
   turn_begun_ = false;
   ++turn_;
+  connection_services_.large_intake.EndTurn();
   if (!stopping_) UpdateIdle();
 }
 
@@ -322,22 +308,37 @@ void Server::CountTurn(uint64_t nanos) {
 }
 
 // Records to the log, replies to the clients that may have them.
-void Server::HandOut() {
+void Server::ReleaseReplies() {
   if (stopping_) return;
   if (turn_begun_ && store_ != nullptr) store_->Flush();
+  if (SetNode* const set = replication_.set(); set != nullptr) [[unlikely]]
+    set->AwaitCommits(!tasks_.empty() || command_links_.lags());
   if (replication_.active()) replication_.OnFlushed();
   if (!gated_.empty()) ReleaseGated();
-  if (!flush_list_.empty()) FlushAll();
+  SendAll();
   if (SetNode* const set = replication_.set(); set != nullptr) [[unlikely]] {
     if (dispatcher_own_.TakeFloorUse()) set->OnRepliesWait(dispatcher_own_.floor());
-    if (!flush_list_.empty()) FlushAll();
+    SendAll();
     UpdateSetTimer();
   }
   PostOutput();
 }
 
+// A client that goes on while outputs are sent may have something passed on.
+void Server::SendAll() {
+  if (replication_.set() != nullptr) [[unlikely]] {
+    command_links_.OnTurn(released_lsn());
+    if (!flush_list_.empty()) FlushAll();
+    command_links_.OnTurn(released_lsn());
+  }
+  if (!flush_list_.empty()) FlushAll();
+}
+
 void Server::UpdateIdle() {
-  const bool busy = !flush_list_.empty() || InputWaits() || SomeProceed(tasks_);
+  const bool busy = !flush_list_.empty() || InputWaits() ||
+                    connection_services_.large_intake.holds_some() || SomeProceed(tasks_) ||
+                    (tasks_woken_ && (!tasks_.empty() || command_links_.has_tasks())) ||
+                    command_links_.tasks_proceed();
   UpdatePollTimer();
   if (busy == idle_running_) return;
   idle_running_ = busy;
@@ -378,6 +379,7 @@ void Server::RunTasks() {
     }
     ScheduleFlush(connection->session);  // which looks at the limits and counts
   }
+  command_links_.RunTasks(budget, woken);
 }
 
 void Server::FlushAll() {
@@ -411,6 +413,8 @@ void Server::ReleaseGated() {
   const Lsn released = released_lsn();
   if (released == released_seen_) return;
   released_seen_ = released;
+  // What may be acknowledged may be read: those who wait for it look in the next turn.
+  tasks_woken_ = true;
   for (Connection* connection : gated_) {
     connection->gated = false;
     ScheduleFlush(connection->session);
@@ -432,6 +436,7 @@ void Server::OnWake() {
 void Server::Forget(Connection* connection) {
   Session& session = connection->session;
   if (connection->peer() != nullptr) connection->peer()->OnClosed();
+  connection->passed.reset();
   services_own_.pubsub.UnsubscribeAll(session);
   services_own_.tracking.Disable(session);
   if (session.monitor) --services_own_.monitors;
@@ -445,6 +450,7 @@ void Server::Forget(Connection* connection) {
   last->index = connection->index;
   connections_.pop_back();
   input_.Forget(connection);
+  connection_services_.large_intake.Forget(connection);
   if (connection->has_task) std::erase(tasks_, connection);
   if (connection->gated) std::erase(gated_, connection);
   if (session.flush_pending) std::erase(flush_list_, connection);

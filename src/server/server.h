@@ -48,6 +48,7 @@
 #include "replica/links/peer.h"
 #include "replica/replication.h"
 #include "server/arrival_log.h"
+#include "server/command_links.h"
 #include "server/connection/command_batch.h"
 #include "server/connection/command_reader.h"
 #include "server/connection/connection.h"
@@ -150,9 +151,12 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   static constexpr size_t kRestingBytesMax{16 * 1024};      // of a connection
   static constexpr uint64_t kReturnedBytesMin{8ULL << 20};  // freed by clients: worth asking
   static constexpr uint32_t kGiveBackRounds{20};
-  static constexpr int64_t kHandshakeMicros{60'000'000};  // for all of TLS's handshake
+  static constexpr int64_t kHandshakeMicros{10'000'000};  // for all of TLS's handshake
 
   struct Listener;
+
+  // --- Host
+  ClusterFigures cluster_figures() const override;
 
   // --- ConnectionHost
   void AddTask(Connection* connection) override;
@@ -177,7 +181,16 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   void Accept(uv_stream_t* listener, const Listener& owner);
   // What Accept does once there is a connected socket.
   void Welcome(Connection* client, const Listener& owner);
+  // Fewer than maxclients may fit into the system's limit of open files.
+  Status FitClients();
+  // `config` with as many clients as fit, which is told if they are fewer.
+  void LowerMaxClients(Config* config);
+  // There are more clients than places.
+  bool BeyondPlaces(size_t clients);
   bool Refuse(Connection* client);
+  // An accepted socket for which there is no place, before an I/O thread hears of it: it is told
+  // and closed. False: there is one.
+  bool RefuseUnadopted(int fd);
   size_t CountLeaving();
   // A connection made by libuv is taken into the lists: id, addresses, keepalive.
   void Register(Connection* client);
@@ -192,7 +205,9 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   void EndTurn();
   // A turn took so long.
   void CountTurn(uint64_t nanos);
-  void HandOut();
+  void ReleaseReplies();
+  // Calls to and from other nodes leave, and the turn's outputs.
+  void SendAll();
   void RunTasks();
   void FlushAll();
   void ReleaseGated();
@@ -230,6 +245,8 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   void OnRoleChanged() override;
   void DisconnectClients() override;
   void DropClients() override;
+  // All of them.
+  void KillClients();
   void EndProcess(const std::string& why) override;
   void HoldWrites(bool held) override;
   Status ReplaceStore(const std::function<Status(Status* status)>& replace) override;
@@ -263,6 +280,8 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   void UseTls(std::unique_ptr<TlsContext> context);
   // Both. An error: the context stays as it was.
   Status LoadTls();
+  // What the options of TLS name can be used, as far as they name it.
+  Status CheckTls() const;
   void ConfigureHeat();
   // ApplyConfig of the topics of the store. REQUIRES: it is there.
   Status ApplyStoreConfig(ConfigTopic topic);
@@ -275,14 +294,16 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   Status ApplyReload(const std::vector<const ConfigOption*>& options, const Config& before);
 
   // server_cron.cc
-  void OnTenth();  // `hz` times a second: ten by default
-  void OnPoll();   // every kPollMillis while something waits
+  void OnCron();  // `hz` times a second: ten by default
+  void OnPoll();  // every kPollMillis while something waits
   void CheckConnections();
   void Sweep();
   void UpdateMemory();
   // Of connections as last counted, and what is kept for them besides.
   uint64_t ClientsBytes() const;
   void NoteOutputExceeded(const Session& session);
+  // Disconnects the largest clients where all together hold too much (client_eviction.h).
+  void EvictClients();
   void GiveMemoryBack();
   static void ReleaseAgedMemory();
   void UpdatePollTimer();
@@ -292,6 +313,7 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   bool acl_file_is_to_come_{false};
   Replication replication_;
   Dispatcher dispatcher_own_{*this};
+  CommandLinks command_links_{*this, *this};
   AppliedChanges applied_changes_{*this};
   SystemdNotify notify_;
   PersistenceLog persistence_log_;
@@ -319,8 +341,11 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   int64_t set_timer_micros_{INT64_MAX};  // when it is due (monotonic)
   int64_t look_for_leaving_micros_{0};   // not before that (monotonic)
   // What clients were told of members (by id) and the leader the last time.
-  std::optional<NodeAddress> told_leader_{};
-  std::set<uint64_t> told_down_;
+  struct Told {
+    std::optional<NodeAddress> leader{};
+    std::set<uint64_t> down{};
+  };
+  Told told_;
   bool stopping_{false};
   std::optional<ShutdownMode> leaving_;  // once this node leads no more
   bool turn_begun_{false};

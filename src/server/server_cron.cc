@@ -10,6 +10,7 @@
 #include "commands/clients/client_info.h"
 #include "commands/session/pubsub.h"
 #include "engine/keys/compression.h"
+#include "server/client_eviction.h"
 #include "server/connection/peer_side.h"
 #include "server/server.h"
 
@@ -17,7 +18,7 @@ namespace cellar {
 
 // Housekeeping, `hz` times a second; what keeps a period of its own asks the clock. The first part
 // runs without a store too, while data is loaded.
-void Server::OnTenth() {
+void Server::OnCron() {
   BeginTurn();
   ServerStats& stats = services_own_.stats;
   const int64_t now = clock_.MonotonicMicros();
@@ -38,6 +39,7 @@ void Server::OnTenth() {
   store_->journal().Poll();
   store_->PollFiles();
   if (replication_.active()) replication_.OnTick();
+  command_links_.OnTick();
   TellOfMembers();
   if (leaving_) {
     ShutDownIfDue();
@@ -62,12 +64,15 @@ void Server::OnTenth() {
 void Server::OnPoll() {
   BeginTurn();
   tasks_woken_ = true;
+  command_links_.OnPoll();
   if (sweep_pending_) Sweep();
 }
 
 void Server::UpdatePollTimer() {
   const bool building = sweep_pending_ && store_ != nullptr && store_->building_indexes();
-  uint64_t wanted = sweep_pending_ || !tasks_.empty() ? kPollMillis : 0;
+  const bool waits =
+      sweep_pending_ || !tasks_.empty() || command_links_.waits() || command_links_.has_tasks();
+  uint64_t wanted = waits ? kPollMillis : 0;
   if (building || replication_.postpones()) wanted = kBuildMillis;
   if (wanted == poll_millis_ || stopping_) return;
   poll_millis_ = wanted;
@@ -100,7 +105,8 @@ void Server::CheckConnections() {
     (void)Recount(connection);
     const bool idle = timeout_micros > 0 && now - session.last_activity_micros > timeout_micros &&
                       !session.pubsub && !session.task && !session.postponed && !session.monitor &&
-                      session.peer == PeerRole::kNone && !connection->IsTaking();
+                      !connection->calls_under_way() && session.peer == PeerRole::kNone &&
+                      !connection->IsTaking();
     const bool slow = now - session.created_micros > kHandshakeMicros && connection->handshaking();
     if (idle || slow) Log(LogSeverity::kVerbose, "Closing idle client");
     if (idle || slow || OutputExceeded(*connection)) {
@@ -173,7 +179,7 @@ bool Server::Recount(Connection* connection) {
 }
 
 uint64_t Server::ClientsBytes() const {
-  return clients_bytes_ + services_own_.tracking.memory_bytes() +
+  return clients_bytes_ + command_links_.memory_bytes() + services_own_.tracking.memory_bytes() +
          services_own_.heat.memory_bytes() + services_own_.hot_keys.memory_bytes();
 }
 
@@ -189,11 +195,26 @@ void Server::GiveMemoryBack() {
   ReleaseAgedMemory();
 }
 
+void Server::EvictClients() {
+  const ClientBound bound = ClientBoundOf(services_own_.config);
+  // Usually that is enough to know.
+  if (bound.bytes == 0 || clients_bytes_ <= bound.bytes) return;
+  for (Connection* connection : ClientsToEvict(connections_, bound)) {
+    ++services_own_.stats.evicted_clients;
+    Log(LogSeverity::kWarning,
+        fmt::format("Evicting client, since all clients hold more than {} bytes{}: {}", bound.bytes,
+                    bound.requests_only ? " in requests" : "",
+                    ClientLine(connection->session, dispatcher_own_.now_micros())));
+    KillSession(connection->session);
+  }
+}
+
 void Server::UpdateMemory() {
   // Of many connections those that have grown have been counted, and the others are in turn.
   if (connections_.size() < kConnectionsPerCron) {
     for (Connection* connection : connections_) (void)Recount(connection);
   }
+  EvictClients();
   memory_used_bytes_ = memory_startup_bytes_ + ClientsBytes() + PackBuffer::held_bytes();
   if (store_ == nullptr) return;
   memory_used_bytes_ += data_figures().bytes;

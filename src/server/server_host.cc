@@ -18,8 +18,10 @@
 #include "base/os/log.h"
 #include "btree/nodes/arena.h"
 #include "commands/clients/acl_sessions.h"
+#include "commands/clients/set_users.h"
 #include "engine/keys/compression.h"
 #include "replica/set_node.h"
+#include "server/net/descriptors.h"
 #include "server/server.h"
 #include "server/store_config.h"
 #include "store/format/manifest.h"
@@ -61,6 +63,7 @@ MemoryFigures Server::memory() {
   }
   figures.clients_bytes = ClientsBytes() - figures.links_bytes;
   figures.links_bytes += replication_.waiting_bytes();
+  figures.command_links_bytes = command_links_.held_bytes();
   figures.tail_bytes = replication_.tail_bytes();
   figures.used_bytes =
       figures.startup_bytes + figures.clients_bytes + figures.links_bytes + figures.tail_bytes;
@@ -70,7 +73,7 @@ MemoryFigures Server::memory() {
     figures.log_buffer_bytes = journal.unsynced_bytes + journal.spare_bytes;
     figures.used_bytes += figures.data_bytes + figures.log_buffer_bytes;
     figures.compacting = store_->engine().compacting();
-    figures.held_bytes = store_->engine().snapshots_held_bytes();
+    figures.held_bytes = store_->engine().snapshots().held_bytes();
   }
   figures.prepared_bytes = NodeArena::Global().stats().kept_bytes;
   figures.used_bytes += figures.prepared_bytes + PackBuffer::held_bytes();
@@ -182,7 +185,7 @@ DataFigures Server::data_figures() {
   const SweeperStats sweeper = store_->sweeper_stats();
   total.bytes += sweeper.garbage_bytes;
   total.bytes += store_->engine().feeds().bytes();
-  total.bytes += store_->engine().snapshots_own_bytes();
+  total.bytes += store_->engine().snapshots().own_bytes();
   total.reclaimed_cells = sweeper.cells_reclaimed;
   const ArrivalWatch& arrivals = store_->arrivals();
   total.cells_in_future = arrivals.count(OddArrival::kInFuture);
@@ -211,6 +214,7 @@ Status Server::ReloadStore() {
     if (continuity.status().code() == ErrorCode::kMisconf) return continuity.status();
     EndWithoutStore(continuity.status());
   }
+  replication_.OnReloaded();
   log_switch_waits_ = false;  // the journal has been opened as the configuration says
   released_seen_ = Lsn{};
   dispatcher_own_.SetReleased(released_lsn());
@@ -222,6 +226,20 @@ Status Server::ReloadStore() {
 
 void Server::ForEachSession(const std::function<void(Session&)>& visit) {
   for (Connection* connection : connections_) visit(connection->session);
+  command_links_.ForEachSession(visit);
+}
+
+ClusterFigures Server::cluster_figures() const {
+  const CommandLinks::Figures& figures = command_links_.figures();
+  return {.links = command_links_.links(),
+          .channels = command_links_.channels(),
+          .calls_waiting = command_links_.calls_waiting(),
+          .calls_held = command_links_.calls_held(),
+          .calls_out = figures.calls_out,
+          .calls_in = figures.calls_in,
+          .calls_bounced = figures.bounced,
+          .calls_retried = figures.retried,
+          .connections_closed = figures.closed};
 }
 
 Session* Server::FindSession(uint64_t id) {
@@ -245,7 +263,7 @@ void Server::PauseClients(int64_t until_micros, Pause pause) {
 void Server::UnpauseClients() {
   pause_ = Pause::kNone;
   for (Connection* connection : connections_) {
-    if (!connection->session.postponed) continue;
+    if (!connection->session.postponed || connection->calls_under_way()) continue;
     connection->session.postponed = false;
     connection->session.last_activity_micros = dispatcher_own_.now_micros();  // it was not idle
     ScheduleFlush(connection->session);
@@ -287,13 +305,24 @@ Status Server::ApplyConfig(ConfigTopic topic) {
       SetReplicationOptions();
       return Status::Ok();
     case ConfigTopic::kPassword:
+      if (SetUsers::AreLogged(*this))
+        return Status::Error(ErrorCode::kErr,
+                             "users belong to the replica set: ACL SETUSER default");
       services_own_.acl.SetDefaultPassword(config.requirepass);
       return Status::Ok();
     case ConfigTopic::kAclLogLength:
       services_own_.acl.log().Trim(static_cast<size_t>(config.acllog_max_len));
       return Status::Ok();
     case ConfigTopic::kTls:
-      return tls_context_ == nullptr ? Status::Ok() : LoadTls();
+      return tls_context_ == nullptr ? CheckTls() : LoadTls();
+    case ConfigTopic::kClients: {
+      const int64_t fit = ClientsThatFit(config, config.maxclients);
+      if (fit >= config.maxclients) return Status::Ok();
+      return Status::Error(ErrorCode::kErr,
+                           fmt::format("The operating system is not able to handle the specified "
+                                       "number of clients, try with {}",
+                                       fit));
+    }
     case ConfigTopic::kLogLevel:
       ApplyLogLevel(config);
       return Status::Ok();

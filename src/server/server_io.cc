@@ -62,7 +62,7 @@ void Server::StartIoThreads() {
 
 void Server::AcceptForThread(uv_stream_t* listener, const Listener& owner) {
   const int fd = AcceptDescriptor(listener, owner.kind);
-  if (fd < 0) return;
+  if (fd < 0 || RefuseUnadopted(fd)) return;
   IoThread& thread = **std::min_element(
       io_threads_.begin(), io_threads_.end(),
       [](const auto& one, const auto& other) { return one->sockets() < other->sockets(); });

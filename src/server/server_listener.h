@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "server/connection/connection.h"
+#include "server/net/unix_socket_name.h"
 #include "server/server.h"
 
 namespace cellar {
@@ -18,6 +19,7 @@ struct Server::Listener {
     std::memset(&handle, 0, sizeof(handle));
   }
   void Close() {
+    name.Remove();  // while its socket is open
     uv_close(&handle.handle, [](uv_handle_t* closed) noexcept {
       const std::unique_ptr<Listener> self(static_cast<Listener*>(closed->data));
     });
@@ -29,6 +31,7 @@ struct Server::Listener {
     uv_tcp_t tcp;
     uv_pipe_t pipe;
   } handle;
+  UnixSocketName name;  // of a unix socket that this server has bound
   SocketKind kind;
   SocketSpeech speech;
 };

@@ -12,6 +12,8 @@
 #include "base/assert.h"
 #include "base/os/log.h"
 #include "base/os/thread.h"
+#include "cluster/call_frames.h"
+#include "commands/clients/set_users.h"
 #include "replica/set_node.h"
 #include "server/connection/connection.h"
 #include "server/connection/peer_side.h"
@@ -35,13 +37,38 @@ std::optional<NodeAddress> LeaderOf(const std::string& replicaof) {
 Result<std::string> Server::AcceptPeer(Session& session, std::string_view version,
                                        std::string_view cluster, std::string_view node,
                                        std::string_view purpose, std::string_view features) {
+  // Who it says it is counts for votes and for what is committed, for commands that are not checked
+  // again, and for copies.
+  const Config& config = services_own_.config;
+  const User& user = session.user != nullptr ? *session.user : services_own_.acl.default_user();
+  const std::string_view name =
+      config.masteruser.empty() ? kDefaultUser : std::string_view(config.masteruser);
+  const bool is_known = config.masterauth.empty() || (user.name == name && !user.no_password);
+  const bool is_from_node = purpose == "command" || purpose == "message";
+  const bool of_set =
+      purpose == "member" || is_from_node || (purpose == "bulk" && replication_.in_set());
+  if (of_set && !is_known) {
+    return Status::Error(
+        ErrorCode::kErr,
+        "PEER: a member of this set authenticates as masteruser and masterauth say");
+  }
   Connection* const connection = Connection::Of(session);
   auto side = std::make_unique<PeerSide>(*this, *connection);
-  ASSIGN_OR_RETURN(PeerHandler* const handler,
-                   replication_.Accept(side.get(), version, cluster, node, purpose, features));
+  PeerHandler* handler = nullptr;
+  if (is_from_node) {
+    ASSIGN_OR_RETURN(const uint64_t caller, replication_.CheckCaller(version, cluster, node));
+    handler = purpose == "command" ? command_links_.Accept(side.get(), caller)
+                                   : command_links_.messages().Accept(side.get(), caller);
+  } else {
+    ASSIGN_OR_RETURN(handler,
+                     replication_.Accept(side.get(), version, cluster, node, purpose, features));
+  }
   side->SetHandler(handler);
   connection->BecomePeer(std::move(side), PeerRole::kReplica);
-  return fmt::format("PEER {} {} {:016x}", kPeerVersion, replication_.cluster_text(),
+  // Who says what it knows is told the same; an older node does not.
+  const bool tells = purpose == "command" && features != "0";
+  return fmt::format("PEER {} {} {}{:016x}", kPeerVersion, replication_.cluster_text(),
+                     tells ? fmt::format("{:x} ", kCallFeatures) : std::string(),
                      replication_.node());
 }
 
@@ -155,8 +182,8 @@ void Server::RunInBackground(std::function<void()> work, std::function<void()> d
   job->request.data = job.get();
   const auto run = [](uv_work_t* request) noexcept {
     // Of each thread once; a copy to a follower has it woken some thousand times a second.
-    thread_local const bool is_set = (WaitForOthersWhenWoken(), true);
-    (void)is_set;
+    thread_local const bool kIsSet = (WaitForOthersWhenWoken(), true);
+    (void)kIsSet;
     static_cast<Work*>(request->data)->work();
   };
   const auto end = [](uv_work_t* request, int) noexcept {
@@ -178,9 +205,26 @@ void Server::DisconnectClients() {
   }
 }
 
-void Server::DropClients() {
+void Server::KillClients() {
   for (Connection* connection : connections_) {
     if (connection->session.peer == PeerRole::kNone) KillSession(connection->session);
+  }
+}
+
+// A node that passes commands on keeps its clients. Where it has lost the lead without handing over
+// nobody can say what becomes of what they wait for; what a leader had read or committed before it
+// handed over stands.
+void Server::DropClients() {
+  const bool hands_over = replication_.failover_state() != FailoverState::kNone;
+  const Lsn told = hands_over ? released_lsn() : Lsn{};
+  command_links_.OnOwnerNoMore(told);
+  if (!services_own_.config.cluster_forward) return KillClients();
+  for (Connection* connection : connections_) {
+    Session& session = connection->session;
+    const bool writes = session.task != nullptr && (session.task->command->Has(kWrite) ||
+                                                    SetUsers::IsChange(*session.task->command));
+    const bool waits = !session.gates.empty() && session.gates.back().lsn > told;
+    if (session.peer == PeerRole::kNone && (waits || writes)) KillSession(session);
   }
 }
 
@@ -263,7 +307,8 @@ Status Server::FollowLeader(const std::string& leader, uint16_t port) {
 void Server::OnRoleChanged() {
   if (replication_.set() != nullptr) {
     TellOfMembers();
-    return UpdateRestraint();
+    UpdateRestraint();
+    return command_links_.OnRoleChanged();
   }
   std::string& replicaof = services_own_.config.replicaof;
   replicaof.clear();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/os/log.h"
 #include "replica/set/raft_core.h"
 #include "replica/set_node.h"
 #include "server/server.h"
@@ -114,14 +115,14 @@ void Server::TellOfMembers() {
   };
   const auto text_of = [&](const MemberFigures& member) {
     const NodeAddress& at = member.address;
-    if (!told_leader_ || *told_leader_ == at)
+    if (!told_.leader || *told_.leader == at)
       return fmt::format("master {} {} {}", name, at.host, at.port);
     return fmt::format("{} {}:{} {} {} @ {} {} {}", member.kind == "witness" ? "sentinel" : "slave",
-                       at.host, at.port, at.host, at.port, name, told_leader_->host,
-                       told_leader_->port);
+                       at.host, at.port, at.host, at.port, name, told_.leader->host,
+                       told_.leader->port);
   };
   const std::vector<MemberFigures> members = set->Members();
-  std::erase_if(told_down_, [&members](uint64_t node) {  // one that comes back is told of anew
+  std::erase_if(told_.down, [&members](uint64_t node) {  // one that comes back is told of anew
     return std::none_of(members.begin(), members.end(),
                         [node](const MemberFigures& member) { return member.node == node; });
   });
@@ -129,16 +130,16 @@ void Server::TellOfMembers() {
   for (const MemberFigures& member : members) {
     if (member.state == "leader") leader = &member;
     const bool down = member.state == "down";
-    if (down == told_down_.contains(member.node)) continue;
+    if (down == told_.down.contains(member.node)) continue;
     if (down) {
-      told_down_.insert(member.node);
+      told_.down.insert(member.node);
     } else {
-      told_down_.erase(member.node);
+      told_.down.erase(member.node);
     }
     publish(down ? "+sdown" : "-sdown", text_of(member));
   }
-  if (leader == nullptr || leader->address == told_leader_) return;
-  const std::optional<NodeAddress> before = std::exchange(told_leader_, leader->address);
+  if (leader == nullptr || leader->address == told_.leader) return;
+  const std::optional<NodeAddress> before = std::exchange(told_.leader, leader->address);
   if (!before) return;
   publish("+switch-master", fmt::format("{} {} {} {} {}", name, before->host, before->port,
                                         leader->address.host, leader->address.port));
@@ -166,26 +167,38 @@ void Server::WakeReads() {
 bool Server::ShutdownLater(ShutdownMode mode) {
   const int64_t timeout_micros = services_own_.config.shutdown_timeout * 1'000'000;
   const SetNode* const set = replication_.set();
-  if (stopping_ || leaving_ || set == nullptr || !set->open() || timeout_micros == 0) return false;
-  const bool hands_over = set->failover_state() != FailoverState::kNone ||
-                          replication_.BeginFailover(std::nullopt, timeout_micros, false).ok();
-  if (!hands_over) return false;
+  if (stopping_ || leaving_ || set == nullptr || timeout_micros == 0) return false;
+  command_links_.LeaveBy(clock_.MonotonicMicros() + timeout_micros);
+  const bool later = !set->open()
+                         ? command_links_.answers_first()
+                         : set->failover_state() != FailoverState::kNone ||
+                               replication_.BeginFailover(std::nullopt, timeout_micros, false).ok();
+  if (!later) {
+    command_links_.LeaveBy(0);
+    return false;
+  }
   leaving_ = mode;
+  if (!set->open()) return true;
   notify_.Send("STOPPING=1\nSTATUS=Handing over to another node");
   return true;
 }
 
 bool Server::CancelShutdown() {
-  if (!leaving_ || !replication_.AbortFailover().ok()) return false;
+  const bool answers = command_links_.answers_first();
+  if (!leaving_ || (!replication_.AbortFailover().ok() && !answers)) return false;
   leaving_.reset();
+  command_links_.LeaveBy(0);
   notify_.Send("STATUS=Ready to accept connections");
   return true;
 }
 
 void Server::ShutDownIfDue() {
-  if (!leaving_ || replication_.failover_state() != FailoverState::kNone) return;
+  if (!leaving_ || replication_.failover_state() != FailoverState::kNone ||
+      command_links_.answers_first())
+    return;
   const ShutdownMode mode = *std::exchange(leaving_, std::nullopt);
-  (void)Shutdown(mode);
+  if (Shutdown(mode).ok()) return Log(LogSeverity::kNotice, "SHUTDOWN: leaving");
+  command_links_.LeaveBy(0);  // it stays, and passes on what comes
 }
 
 }  // namespace cellar

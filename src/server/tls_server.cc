@@ -71,6 +71,10 @@ Status Server::LoadTlsClient() {
   return Status::Ok();
 }
 
+// While nobody speaks TLS a file that cannot be read is found now rather than when somebody shall.
+// Files come one after the other, so what is not named yet is not missed.
+Status Server::CheckTls() const { return TlsContext::Check(TlsOptionsOf(services_own_.config)); }
+
 Status Server::LoadTls() {
   ASSIGN_OR_RETURN(std::unique_ptr<TlsContext> context, MakeTls());
   UseTls(std::move(context));

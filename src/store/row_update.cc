@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
+#include "engine/scans/refusal_order.h"
 #include "engine/table/index.h"
 #include "engine/table/index_entry.h"
 #include "store/store.h"
@@ -65,20 +66,30 @@ class RowsUpdate final : public SlicedChange {
     write.access = access;
     update_->rows.where_elsewhere = true;
     update_->rows.cells_wanted = false;
-    update_->rows.reordered_max = kUpdateRowsSortedMax;
+    update_->rows.reordered_max = update_->may_sort ? kUpdateRowsSortedMax : 0;
     CellOptions cells;
     cells.access = access;
     cells.timestamps = false;
     cells.values = false;
-    ASSIGN_OR_RETURN(scan_, store_.ScanRows(table, update_->rows, cells, nullptr));
-    Status checked = store_.resolver_->CheckRequest(table, write, store_.NextWriteContext());
-    if (!checked.ok()) return InTable(std::move(checked), table);
+    Result<std::unique_ptr<Scan>> scan = store_.ScanRows(table, update_->rows, cells, nullptr);
+    const Status checked =
+        InTable(store_.resolver_->CheckRequest(table, write, store_.NextWriteContext()), table);
+    if (!checked.ok() || !scan.ok()) {
+      ReadView view(table, store_.now_micros_);
+      if (access != nullptr) view.Restrict(*access);
+      return FirstRefusal(view, update_->rows, scan.status(), checked,
+                          [&] { return scan.status(); });
+    }
+    scan_ = *std::move(scan);
     if (scan_->shape().reordered) RETURN_IF_ERROR(SortRows(table, cells));
     if (update_->rows.index) {
       const IndexSchema* const index = table.schema().FindIndex(update_->rows.index->name);
       CELLAR_ASSERT(index != nullptr);  // the scan has found it
       index_id_ = index->id;
       repeats_rows_ = index->of_qualifiers();
+      const Index* const entries = table.has_indexes() ? table.indexes()->Find(index_id_) : nullptr;
+      if (entries != nullptr)
+        rows_taken_max_ = std::min(entries->entry_count(), table.counters().rows);
     }
     scan_->Detach();
     if (access != nullptr) KeepRights(table, *access);
@@ -94,6 +105,12 @@ class RowsUpdate final : public SlicedChange {
     return update_->bytes() + taken_bytes_ + (scan_ != nullptr ? scan_->memory_bytes() : 0);
   }
 
+  size_t memory_bytes_max() const override {
+    constexpr size_t kBytesOfKey{32};
+    if (!repeats_rows_) return taken_bytes_;
+    return static_cast<size_t>(rows_taken_max_) * (kBytesOfTaken + kBytesOfKey);
+  }
+
   Status Step(uint64_t cells_max) override {
     Status status = StepUnlessRefused(cells_max);
     if (!status.ok()) scan_.reset();
@@ -102,11 +119,19 @@ class RowsUpdate final : public SlicedChange {
 
  private:
   // Makes of the rows that the scan finds, in whatever order, a scan of them in the order of keys.
+  // If their keys are so long that the list has no room, they are found in that order.
   Status SortRows(Table& table, const CellOptions& cells) {
-    constexpr size_t kBytesOfText{32};
+    constexpr size_t kBytesOfRow{224};  // beside its key, which stands in it three times
     while (scan_->Next() == ScanStep::kRow) {
       sorted_rows_.emplace_back(scan_->row_text());
-      taken_bytes_ += kBytesOfText + sorted_rows_.back().size();
+      taken_bytes_ += kBytesOfRow + 3 * sorted_rows_.back().size();
+      if (taken_bytes_ > kUpdateRowsSortedBytes) {
+        sorted_rows_.clear();
+        taken_bytes_ = 0;
+        update_->rows.reordered_max = 0;
+        ASSIGN_OR_RETURN(scan_, store_.ScanRows(table, update_->rows, cells, nullptr));
+        return Status::Ok();
+      }
       scan_->SkipRow();
     }
     if (sorted_rows_.empty()) return Status::Ok();
@@ -187,9 +212,8 @@ class RowsUpdate final : public SlicedChange {
   }
 
   bool TakeOnce(std::string_view row) {
-    constexpr size_t kBytesOfNode{64};
     const bool is_new = taken_.emplace(row).second;
-    if (is_new) taken_bytes_ += row.size() + kBytesOfNode;
+    if (is_new) taken_bytes_ += row.size() + kBytesOfTaken;
     return is_new;
   }
 
@@ -197,6 +221,8 @@ class RowsUpdate final : public SlicedChange {
     return Status::Error(status.code(),
                          status.text() + " after " + FormatUint64(rows_changed_) + " rows");
   }
+
+  static constexpr size_t kBytesOfTaken{64};  // of a row that is remembered, beside its key
 
   Store& store_;
   uint64_t table_id_;
@@ -206,6 +232,7 @@ class RowsUpdate final : public SlicedChange {
   std::unique_ptr<Scan> scan_;  // null: done
   uint64_t index_id_{0};        // that was named; 0: none
   bool repeats_rows_{false};
+  uint64_t rows_taken_max_{0};             // if so: so many rows the index can lead to
   std::vector<std::string> sorted_rows_;   // that an index has given in another order
   std::unordered_set<std::string> taken_;  // rows, if an index may name them twice
   size_t taken_bytes_{0};

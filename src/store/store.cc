@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/inline.h"
 #include "base/text/quote.h"
+#include "base/text/time_text.h"
 
 namespace cellar {
 
@@ -113,7 +114,7 @@ void Store::PollFiles() {
   if (archive_ != nullptr) archive_->Poll();
 }
 
-Inheritance Store::CloseAll(Trees trees) {
+CarriedState Store::CloseAll(Trees trees) {
   CELLAR_ASSERT(!in_transaction_);
   // A snapshot cursor dies with the server, so it dies here. One that is being read, in a task,
   // only cannot be found again.
@@ -129,10 +130,10 @@ Inheritance Store::CloseAll(Trees trees) {
   backup_.reset();
   archive_.reset();
   journal_.reset();
-  Inheritance inheritance = engine_->GiveUp(trees);
+  CarriedState carried = engine_->GiveUp(trees);
   engine_ = std::make_unique<Engine>();
   resolver_ = std::make_unique<RowResolver>(*engine_, arrivals_);
-  return inheritance;
+  return carried;
 }
 
 // Whoever watches or reads tables goes on with those of the new state if they are the same; a state
@@ -143,13 +144,13 @@ Result<Continuity> Store::Reload(JournalOptions journal) {
   }
   RETURN_IF_ERROR(journal_->Close());
   const Lsn end = journal_->last_lsn();
-  Inheritance inheritance = CloseAll(Trees::kInUse);
+  CarriedState carried = CloseAll(Trees::kInUse);
   options_.journal = std::move(journal);
   RETURN_IF_ERROR(OpenJournal({}, StateContent::kEmpty));
   // As it stands behind the recovery, before indexes are seen to.
   const Lsn recovered = schema_lsn_;
   const Continuity continuity = recovered < end ? Continuity::kOtherState : Continuity::kSameState;
-  engine_->Inherit(std::move(inheritance), continuity);
+  engine_->Inherit(std::move(carried), continuity);
   return continuity;
 }
 
@@ -244,23 +245,23 @@ Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known k
   const WriteContext context = NextWriteContext();
   RowResolver::Outcome outcome;
   const bool tells_old = engine_->tells_old() && engine_->TellsOldOf(table);
-  has_old_cells_ = false;
+  has_pre_images_ = false;
   if (tells_old) [[unlikely]] {
-    old_cells_.Begin(now_micros_, OldCells::Taken::kOneByOne);
-    engine_->TakeOldCells(&old_cells_);
+    pre_images_.Begin(now_micros_, PreImages::Taken::kOneByOne);
+    engine_->TakePreImages(&pre_images_);
   }
   Status resolved =
       resolver_->Resolve(table, write, context, known, {&mutation_, result, &outcome});
-  engine_->TakeOldCells(nullptr);
+  engine_->TakePreImages(nullptr);
   if (!resolved.ok()) [[unlikely]]
     return InTable(std::move(resolved), table);
   if (mutation_.size() == part_begin_) return Status::Ok();  // nothing to change
   if (tells_old && outcome.applied) {
-    has_old_cells_ = true;
+    has_pre_images_ = true;
   } else if (tells_old) {
-    TakeOldCells(table, Resolved::kYes);
+    TakePreImages(table, Resolved::kYes);
   }
-  Status reserved = ReserveMutation(old_cells_bytes());
+  Status reserved = ReserveMutation(pre_images_bytes());
   if (!reserved.ok()) {
     if (outcome.applied) table.RollBackTo(*outcome.checkpoint);
     mutation_.Truncate(part_begin_);
@@ -272,7 +273,7 @@ Status Store::WriteRow(Table& table, const RowWrite& write, RowResolver::Known k
   } else if (!outcome.applied) {
     resolver_->Apply(&table);
   }
-  AppendOldCells();
+  AppendPreImages();
   if (outcome.used_stamp) engine_->SetStamp(context.stamp_micros);
   FinishMutation(&table, result->results.size());
   // What deletes dead cells only is nothing that a watcher could see: the sweeper may come first.
@@ -322,14 +323,14 @@ CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resol
 
 // What PutResolved does where a feed may tell what the puts replace.
 Status Store::PutTellingOld(Table& table, size_t puts, const std::optional<int64_t>& stamp) {
-  has_old_cells_ = false;
-  TakeOldCells(table, Resolved::kYes);
-  if (Status reserved = ReserveMutation(old_cells_bytes()); !reserved.ok()) {
+  has_pre_images_ = false;
+  TakePreImages(table, Resolved::kYes);
+  if (Status reserved = ReserveMutation(pre_images_bytes()); !reserved.ok()) {
     mutation_.Truncate(part_begin_);
     return reserved;
   }
   resolver_->Apply(&table);
-  AppendOldCells();
+  AppendPreImages();
   if (stamp) engine_->SetStamp(*stamp);
   FinishMutation(&table, puts);
   return Status::Ok();
@@ -410,10 +411,10 @@ CELLAR_INLINE void Store::FinishMutation(Table* table, uint64_t changes) {
 // A refusal leaves the mutation as it was before the part.
 Status Store::CommitMutation(Table* table, uint64_t changes) {
   if (mutation_.size() == part_begin_) return Status::Ok();
-  has_old_cells_ = false;
-  if (table != nullptr && !following_) TakeOldCells(*table, Resolved::kNo);
+  has_pre_images_ = false;
+  if (table != nullptr && !following_) TakePreImages(*table, Resolved::kNo);
   Status reserved =
-      following_ ? ReadOnly() : journal_->Reserve(mutation_.size() + old_cells_bytes());
+      following_ ? ReadOnly() : journal_->Reserve(mutation_.size() + pre_images_bytes());
   if (!reserved.ok()) {
     mutation_.Truncate(part_begin_);
     return reserved;
@@ -421,7 +422,7 @@ Status Store::CommitMutation(Table* table, uint64_t changes) {
   engine_->SetCommitTime(journal_->last_commit_micros() + 1);
   const Status applied = engine_->ApplyOps(mutation_.Since(part_begin_));
   CELLAR_ASSERT(applied.ok());
-  AppendOldCells();
+  AppendPreImages();
   FinishMutation(table, changes);
   return Status::Ok();
 }
@@ -492,6 +493,7 @@ void Store::SetTurnTime() {
   if (in_transaction_) return;
   const int64_t wall = std::max<int64_t>(0, clock_.WallMicros());
   now_micros_ = time_override_ ? *time_override_ : std::max(wall, time_floor_micros_);
+  SetNowOfTexts(now_micros_);
   engine_->HideDueSnapshots(now_micros_);
   // Commit times come from the same clock; the end of time is kept from them.
   constexpr int64_t kTurnTimeMax{kCommitTimeMax / 2};

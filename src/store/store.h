@@ -10,7 +10,8 @@
 //   store_read.cc     reads of rows, snapshot cursors, digest
 //   store_schema.cc   keyspaces, tables, families
 //   store_index.cc    indexes
-//   store_slices.cc   changes too large for one turn, the sweeper, compaction
+//   store_slices.cc   CDELRANGE, the sweeper, compaction
+//   family_alter.cc   FAMILY ALTER
 //   row_update.cc     CUPDATE
 //   store_set.cc      a replica set's member: its log is ahead of what is committed
 //   store_feeds.cc    feeds
@@ -28,7 +29,7 @@
 //   |  |  |  Journal::Reserve          room in the log: from here on nothing fails
 //   |  |  |  RowResolver::Apply        Engine::ApplyPut, Table::ApplyPut, BTree::Put
 //   |  |  |  Journal::AppendJoined     the mutation is the record
-//   |  |  DependsOn, TellOfRow, OK     the reply waits for the record; who watches the row hears it
+//   |  |  DependsOn, NotifyRowChanged, OK     the reply waits for the record; who watches the row hears it
 //   |  CmdCGet                         words: row, column
 //   |  |  FindTable                    the reply waits for what the table depends on
 //   |  |  Store::OpenRow               OpenedRow::Open: key of the row
@@ -70,7 +71,7 @@
 #include "engine/schema/column_set.h"
 #include "engine/schema/schema.h"
 #include "engine/state/engine.h"
-#include "engine/state/old_cells.h"
+#include "engine/state/pre_images.h"
 #include "engine/table/mutation.h"
 #include "engine/table/read_view.h"
 #include "engine/table/reclaim_walk.h"
@@ -133,6 +134,15 @@ struct ScanExplained {
   Explanation explanation;
 };
 
+// What records may hold that older versions do not know.
+enum class Feature : uint8_t {
+  kSnapshots,    // and copies of tables
+  kCompression,  // of families
+  kColumnTypes,  // COLUMN, and cells that CONVERT has rewritten
+  kRowEntries,   // of feeds: ENTRIES ROW
+  kTablets,      // ownership of rows
+};
+
 // A change too large for one turn: CDELRANGE, CUPDATE, FAMILY ALTER. Step() does a bounded piece,
 // each piece atomic and logged; the caller goes on until done(). It may outlive its table (NOTABLE
 // then) but not the store.
@@ -144,18 +154,23 @@ class SlicedChange {
   virtual bool done() const = 0;
   // That have been deleted or changed.
   virtual uint64_t rows() const { return 0; }
+  // Has it changed the schema of its table already? Then that stays.
+  virtual bool schema_changed() const { return false; }
   // About where it is: an encoded row key.
   virtual std::string_view place() const { return {}; }
   // Held for the work, beside views of the trees.
   virtual size_t memory_bytes() const { return 0; }
+  // What of it may grow with the rows, at its most, about.
+  virtual size_t memory_bytes_max() const { return 0; }
 };
 
 // Who hears of what a leader's records change.
 class ApplyListener {
  public:
   virtual ~ApplyListener() = default;
-  // `payload` is about to be applied. Should it be found to be damaged, AfterApply is not called.
-  virtual void BeforeApply(std::string_view payload) = 0;
+  // `payload` is about to be applied; its last step was committed at `commit_micros`. Should it be
+  // found to be damaged, AfterApply is not called.
+  virtual void BeforeApply(std::string_view payload, int64_t commit_micros) = 0;
   // It was, and is in the log.
   virtual void AfterApply() = 0;
 };
@@ -308,8 +323,10 @@ class Store {
   Status RenameTable(Table& table, std::string_view keyspace, std::string_view name,
                      Overwrite overwrite);
   Status AddFamily(Table& table, const NewFamily& family);
-  // First reclaims what the old policy has dropped, in slices, then sets the options.
-  Result<std::unique_ptr<SlicedChange>> AlterFamily(Table& table, const NewFamily& family);
+  // What family_alter.cc says. Errors tell of values that `access` (null: everything) lets read, as
+  // it does now: it is not needed any more when the call is over.
+  Result<std::unique_ptr<SlicedChange>> AlterFamily(Table& table, const NewFamily& family,
+                                                    const FamilyAccess* access);
   Status DropFamily(Table& table, std::string_view name);
   // Bytes of a family in the newest snapshot file, and of its changes since. Of a frozen table
   // none. O(families of the store) once behind each snapshot.
@@ -354,11 +371,10 @@ class Store {
   Status DropSnapshot(const NamedSnapshot& snapshot);
   void set_snapshots_max(uint64_t count) { options_.snapshots_max = count; }
   void set_drop_keep(int64_t micros) { options_.drop_keep_micros = micros; }
-  // Asked before a snapshot or a copy is logged, which not every version knows; its error is the
-  // reply. Null: nobody need be asked.
-  void set_snapshot_gate(std::function<Status()> gate) { snapshot_gate_ = std::move(gate); }
-  // The same before COMPRESS.
-  void set_compression_gate(std::function<Status()> gate) { compression_gate_ = std::move(gate); }
+  // Asked before one of these is logged, which not every version knows; its error is the reply.
+  // Null: nobody need be asked.
+  using FeatureGate = std::function<Status(Feature)>;
+  void set_feature_gate(FeatureGate gate) { feature_gate_ = std::move(gate); }
   // Asked before drop-keep keeps what would give its memory back.
   void set_memory_is_short(std::function<bool()> is_short) {
     memory_is_short_ = std::move(is_short);
@@ -473,7 +489,7 @@ class Store {
   void PollFiles();
 
   // DEBUG RELOAD: closes everything and recovers it from its files under running clients. Every
-  // Table pointer dies; what clients hold on to goes on as Inheritance (engine.h) says. Tells
+  // Table pointer dies; what clients hold on to goes on as CarriedState (engine.h) says. Tells
   // whether the state is the one that was there: not if changes were in no file (appendonly no).
   // MISCONF: the log cannot be written now, and nothing was done. Any other error leaves no store:
   // nothing but the destructor may follow.
@@ -484,6 +500,7 @@ class Store {
   friend class RangeDelete;
   friend class RowsUpdate;
   friend class FamilyAlter;
+  friend class TabletChanges;
 
   struct Pin {
     std::unique_ptr<ReadView> view;
@@ -496,7 +513,7 @@ class Store {
   Status OpenJournal(const LoadProgressCallback& progress, StateContent content);
   Status OpenFiles();
   // Ends log and state, which outlives them in part; OpenJournal makes both anew.
-  Inheritance CloseAll(Trees trees);
+  CarriedState CloseAll(Trees trees);
   uint64_t NoteApplied(const LogRecord& record);
   void TakePending();
 
@@ -527,20 +544,21 @@ class Store {
   // Of what a client puts: `more` bytes will be added to it.
   Status ReserveMutation(size_t more);
   // Before what was added since BeginMutation is carried out: notes what stands there if a feed of
-  // the table tells it. Behind it, AppendOldCells.
+  // the table tells it. Behind it, AppendPreImages.
   // `is_resolved`: it is what the resolver has made last, and none of it has been applied.
   enum class Resolved : uint8_t { kNo, kYes };
-  void TakeOldCells(const Table& table, Resolved is_resolved);
+  void TakePreImages(const Table& table, Resolved is_resolved);
   Status PutTellingOld(Table& table, size_t puts, const std::optional<int64_t>& stamp);
-  void AppendOldCells() {
-    if (has_old_cells_) [[unlikely]]
-      old_cells_.AppendTo(&mutation_);
+  void AppendPreImages() {
+    if (has_pre_images_) [[unlikely]]
+      pre_images_.AppendTo(&mutation_);
   }
   // Room for that.
-  size_t old_cells_bytes() const { return has_old_cells_ ? old_cells_.bytes() : 0; }
+  size_t pre_images_bytes() const { return has_pre_images_ ? pre_images_.bytes() : 0; }
   Status ApplyOrRefuse(Table& table, const FamilyAccess* access, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);
   Status CommitSchema(Table* table);
+  void AssignNewTable(uint64_t id);
   // What watchers have been told so far of the table and of a row that is about to lose cells.
   TableWatches::Mark MarkBeforeDeletes(const Table& table, std::string_view row) const;
   // FindTable for names that have a keyspace in front, or are of no table.
@@ -558,6 +576,7 @@ class Store {
   Status CheckFeed(const Feed& feed) const;
   // --- store_snapshots.cc
   // READONLY if the table is frozen.
+  static Status CheckOnOneSet(const Table& table);
   static Status CheckLive(const Table& table) {
     return table.frozen() ? FrozenTable(table) : Status::Ok();
   }
@@ -569,11 +588,10 @@ class Store {
     uint64_t tree{0};
   };
   SnapshotIds NextIds() const;
-  Status CheckCompressionGate(const FamilyOptions& options) const {
-    const bool packs = options.compression && Packs(*options.compression);
-    return packs && compression_gate_ ? compression_gate_() : Status::Ok();
+  Status CheckFeature(Feature feature) const {
+    return feature_gate_ ? feature_gate_(feature) : Status::Ok();
   }
-  Status CheckSnapshotGate() const { return snapshot_gate_ ? snapshot_gate_() : Status::Ok(); }
+  Status CheckFeatures(const FamilyOptions& options) const;
   // Adds kCreateSnapshot to the mutation; returns its number.
   uint64_t AddSnapshot(std::string_view keyspace, std::string_view name,
                        const std::vector<const Table*>& tables, int64_t ttl_micros,
@@ -638,18 +656,17 @@ class Store {
 
   MutationBuilder mutation_;
   size_t part_begin_{0};
-  OldCells old_cells_;         // of the part, if there are any
+  PreImages pre_images_;       // of the part, if there are any
   std::set<uint64_t> copies_;  // snapshots of copies at work
   std::function<bool()> memory_is_short_;
-  std::function<Status()> snapshot_gate_;
-  std::function<Status()> compression_gate_;
+  FeatureGate feature_gate_;
   // Of the newest snapshot file; empty until somebody asks.
   struct DividedFile {
     uint64_t number{0};  // Journal::newest_snapshots()
     std::vector<Engine::FamilyInFile> families{};
   };
   std::optional<DividedFile> divided_file_;
-  bool has_old_cells_{false};
+  bool has_pre_images_{false};
   bool in_transaction_{false};
   bool transaction_undo_{false};
   uint64_t transaction_changes_{0};

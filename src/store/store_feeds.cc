@@ -58,6 +58,7 @@ Status Store::CreateFeed(std::string_view keyspace, std::string_view name, Feed 
     return Status::Error(ErrorCode::kTooLarge,
                          "there are at most " + std::to_string(kFeedsMax) + " feeds");
   }
+  if (feed.by_row) RETURN_IF_ERROR(CheckFeature(Feature::kRowEntries));
   feed.after_micros = journal_->last_commit_micros();
   FeedSchemas schemas;
   for (const Table* table : engine_->Tables(keyspace)) {
@@ -116,15 +117,15 @@ bool Store::SweepFeeds() {
   return CommitMutation(nullptr, 0).ok() && more;
 }
 
-// More than OldCells takes down is refused by Reserve.
-static_assert(OldCells::kBytesMax >= kRecordPayloadBytesMax);
+// More than PreImages takes down is refused by Reserve.
+static_assert(PreImages::kBytesMax >= kRecordPayloadBytesMax);
 
-void Store::TakeOldCells(const Table& table, Resolved is_resolved) {
+void Store::TakePreImages(const Table& table, Resolved is_resolved) {
   if (!engine_->TellsOldOf(table)) return;
-  old_cells_.Begin(now_micros_, OldCells::Taken::kTogether);
-  has_old_cells_ = true;
-  if (is_resolved == Resolved::kYes && resolver_->TakeOldOfLonePut(&old_cells_)) return;
-  const Status taken = old_cells_.TakeAll(mutation_.Since(part_begin_), table);
+  pre_images_.Begin(now_micros_, PreImages::Taken::kTogether);
+  has_pre_images_ = true;
+  if (is_resolved == Resolved::kYes && resolver_->TakeOldOfLonePut(&pre_images_)) return;
+  const Status taken = pre_images_.TakeAll(mutation_.Since(part_begin_), table);
   CELLAR_ASSERT(taken.ok());
 }
 
@@ -135,7 +136,7 @@ void Store::ReserveMicros() {
   while (reader.Next(&op)) {
     const bool is_change =
         op.op != MutationOp::kStep && op.op != MutationOp::kTable && op.op != MutationOp::kRow;
-    changes += op.op == MutationOp::kOldCells ? op.number : is_change ? 1 : 0;
+    changes += op.op == MutationOp::kPreImages ? op.number : is_change ? 1 : 0;
   }
   const int64_t micros = FeedMicrosOfStep(changes);
   if (micros > 1) journal_->SkipMicros(micros - 1);

@@ -23,12 +23,13 @@ Result<IndexColumn> CheckIndexColumn(const TableSchema& schema, const NewIndexCo
   IndexColumn checked;
   checked.family_id = family->id;
   checked.whole_family = !column.qualifier.has_value();
-  checked.type = column.type.value_or(family->type.value_or(ValueType::kBytes));
   checked.type_is_given = column.type.has_value();
   checked.descending = column.descending;
   if (column.qualifier) {
     RETURN_IF_ERROR(EncodeQualifier(*family, *column.qualifier, &checked.qualifier));
   }
+  const std::optional<ValueType> declared = TypeOf(*family, checked.qualifier);
+  checked.type = column.type.value_or(declared.value_or(ValueType::kBytes));
   return checked;
 }
 

@@ -10,6 +10,7 @@
 #include "base/inline.h"
 #include "base/text/quote.h"
 #include "engine/scans/index_choice.h"
+#include "engine/scans/refusal_order.h"
 #include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/row_split.h"
@@ -64,9 +65,19 @@ Result<std::unique_ptr<AggregateJob>> Store::Aggregate(const Table& table, const
   std::vector<ColumnSelector> targets;
   const std::vector<ColumnSelector> columns = cells.columns;
   NarrowToTargets(request, rows, &cells, &targets);
-  ASSIGN_OR_RETURN(std::unique_ptr<Scan> scan, ScanRows(table, rows, cells, nullptr));
+  Result<std::unique_ptr<Scan>> scan = ScanRows(table, rows, cells, nullptr);
+  if (!scan.ok()) [[unlikely]] {
+    ReadView view(table, now_micros_);
+    if (cells.access != nullptr) view.Restrict(*cells.access);
+    cells.columns = columns;
+    cells.columns_within = nullptr;
+    const Status plan = InTable(
+        AggregatePlan::Compile(view.schema(), request, columns, rows.reverse).status(), table);
+    return FirstRefusal(view, rows, scan.status(), plan,
+                        [&] { return ScanRows(table, rows, cells, nullptr).status(); });
+  }
   Result<std::unique_ptr<AggregateJob>> job =
-      AggregateJob::Create(std::move(scan), request, columns, rows.reverse, limits);
+      AggregateJob::Create(*std::move(scan), request, columns, rows.reverse, limits);
   if (!job.ok()) return InTable(std::move(job).status(), table);
   return job;
 }

@@ -22,7 +22,8 @@ Status Store::ApplyRecord(const LogRecord& record) {
   RETURN_IF_ERROR(journal_->Reserve(record.payload.size()));
   uint64_t changes = 0;
   if (record.kind == RecordKind::kCommand) {
-    if (apply_listener_ != nullptr) apply_listener_->BeforeApply(record.payload);
+    if (apply_listener_ != nullptr)
+      apply_listener_->BeforeApply(record.payload, record.commit_micros);
     engine_->SetCommitTime(record.commit_micros);
     // What cannot be applied stops the stream before it is in this log.
     if (Status applied = engine_->Apply(record.payload); !applied.ok()) {
@@ -70,7 +71,7 @@ Status Store::ReplaceContent(const std::string& path, const std::optional<Snapsh
   const std::string& directory = options_.journal.directory;
   const Manifest manifest = journal_->CopyManifest();
   (void)journal_->Close();  // what it holds is about to go
-  Inheritance inheritance = CloseAll(Trees::kAll);
+  CarriedState carried = CloseAll(Trees::kAll);
   *status = Status::Ok();
   Manifest fresh{.next = manifest.next, .snapshot = entry, .earlier = {}, .segments = {}};
   if (entry) {
@@ -87,7 +88,7 @@ Status Store::ReplaceContent(const std::string& path, const std::optional<Snapsh
     resolver_ = std::make_unique<RowResolver>(*engine_, arrivals_);
   }
   RETURN_IF_ERROR(OpenJournal({}, takes ? StateContent::kSnapshot : StateContent::kEmpty));
-  engine_->Inherit(std::move(inheritance), Continuity::kOtherState);
+  engine_->Inherit(std::move(carried), Continuity::kOtherState);
   return Status::Ok();
 }
 

@@ -6,7 +6,9 @@
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "engine/schema/column_set.h"
+#include "engine/schema/type_change.h"
 #include "store/store.h"
+#include "store/tablet_changes.h"
 
 namespace cellar {
 namespace {
@@ -81,6 +83,7 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
                           const std::vector<NewFamily>& families) {
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
   RETURN_IF_ERROR(CheckNewTable(keyspace, name));
+  if (engine_->cluster().active()) RETURN_IF_ERROR(CheckTabletsFit(*engine_, 1));
   TableSchema schema;
   schema.key = key;
   uint64_t tree_id_next = engine_->tree_id_next();
@@ -100,6 +103,7 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
   const uint64_t id = engine_->table_id_next();
   BeginMutation();
   mutation_.CreateTable(keyspace, name, id, bytes);
+  AssignNewTable(id);
   RETURN_IF_ERROR(CommitSchema(nullptr));
   if (in_transaction_) {
     transaction_tables_.insert(id);
@@ -107,6 +111,14 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
     engine_->FindTableById(id)->set_last_lsn(schema_lsn_);
   }
   return Status::Ok();
+}
+
+// In a cluster each table has an owner from its first moment on.
+void Store::AssignNewTable(uint64_t id) {
+  if (!engine_->cluster().active()) return;
+  std::string tablets;
+  Tablets::Whole()->Encode(&tablets);
+  mutation_.AssignTablets(id, tablets);
 }
 
 Status Store::DropTable(Table& table) {
@@ -204,7 +216,7 @@ Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
                          "a table has at most " + FormatUint64(kFamiliesMax) + " families");
   }
   ASSIGN_OR_RETURN(const std::optional<ValueType> type, TypeOfNewFamily(family));
-  RETURN_IF_ERROR(CheckCompressionGate(family.options));
+  RETURN_IF_ERROR(CheckFeatures(family.options));
   const std::string group_name = family.options.group.value_or(std::string(kDefaultGroup));
   RETURN_IF_ERROR(RequireName("group", group_name));
   FamilySchema added;
@@ -216,12 +228,25 @@ Status Store::AddFamilyTo(TableSchema* schema, const NewFamily& family,
   added.bucket_ms = family.options.bucket_ms.value_or(0);
   added.compression = family.options.compression.value_or(Compression::kNever);
   if (family.options.order) added.order = *family.options.order;
+  RETURN_IF_ERROR(AlterColumns(family.options.columns, &added));
+  RETURN_IF_ERROR(CheckTypedColumnBytes(*schema, added));
   added.policy = AlterRetention(RetentionPolicy(), family.options);
   const auto at = std::lower_bound(
       schema->families.begin(), schema->families.end(), family.name,
       [](const FamilySchema& f, std::string_view wanted) { return f.name < wanted; });
   schema->families.insert(at, std::move(added));
   return Status::Ok();
+}
+
+Status Store::CheckFeatures(const FamilyOptions& options) const {
+  if (options.compression && Packs(*options.compression))
+    RETURN_IF_ERROR(CheckFeature(Feature::kCompression));
+  const bool types =
+      std::any_of(options.columns.begin(), options.columns.end(),
+                  [](const ColumnTypeOption& column) { return column.type.has_value(); });
+  const OtherCells others = options.other_cells.value_or(OtherCells::kRefuse);
+  const bool rewrites = others == OtherCells::kConvert || others == OtherCells::kSkip;
+  return types || rewrites ? CheckFeature(Feature::kColumnTypes) : Status::Ok();
 }
 
 Status Store::AddFamily(Table& table, const NewFamily& family) {

@@ -68,7 +68,8 @@ Result<bool> Store::ApplyCommitted(Lsn commit, int64_t deadline_micros) {
       LogRecord applied;
       static_cast<RecordHead&>(applied) = record.head;
       applied.payload = record.payload;
-      if (apply_listener_ != nullptr) apply_listener_->BeforeApply(applied.payload);
+      if (apply_listener_ != nullptr)
+        apply_listener_->BeforeApply(applied.payload, applied.commit_micros);
       engine_->SetCommitTime(applied.commit_micros);
       if (const Status status = engine_->Apply(applied.payload); !status.ok()) {
         return Status::Error(ErrorCode::kCorruption,
@@ -92,9 +93,9 @@ Status Store::ReloadCommitted(Lsn commit) {
     journal_->AppendMark({.lsn = commit, .retention_micros = time_floor_micros_});
   }
   RETURN_IF_ERROR(journal_->Close());
-  Inheritance inheritance = CloseAll(Trees::kAll);
+  CarriedState carried = CloseAll(Trees::kAll);
   RETURN_IF_ERROR(OpenJournal({}, StateContent::kEmpty));
-  engine_->Inherit(std::move(inheritance), Continuity::kOtherState);
+  engine_->Inherit(std::move(carried), Continuity::kOtherState);
   return Status::Ok();
 }
 
@@ -107,7 +108,7 @@ Status Store::RestartLog(Lsn lsn, int64_t commit_micros, std::string members, St
   fresh.next = journal_->CopyManifest().next;
   fresh.holds_log_only = true;
   (void)journal_->Close();  // what it holds is about to go
-  Inheritance inheritance = CloseAll(Trees::kAll);
+  CarriedState carried = CloseAll(Trees::kAll);
   const SnapshotTask task{.directory = directory,
                           .number = fresh.next++,
                           .lsn = lsn,
@@ -122,7 +123,7 @@ Status Store::RestartLog(Lsn lsn, int64_t commit_micros, std::string members, St
     *status = InstallManifest(files_, directory, fresh).status;
   }
   RETURN_IF_ERROR(OpenJournal({}, StateContent::kEmpty));
-  engine_->Inherit(std::move(inheritance), Continuity::kOtherState);
+  engine_->Inherit(std::move(carried), Continuity::kOtherState);
   return Status::Ok();
 }
 

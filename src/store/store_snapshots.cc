@@ -73,10 +73,17 @@ uint64_t Store::AddSnapshot(std::string_view keyspace, std::string_view name,
 }
 
 // Replacing drops and creates by one record: there is no moment without a snapshot of that name.
+// What shows a table as a whole at one moment.
+Status Store::CheckOnOneSet(const Table& table) {
+  if (table.clamp() == nullptr) return Status::Ok();
+  return Status::Error(ErrorCode::kCrossSet, "table " + Quote(table.shown_name()) +
+                                                 " lies on several sets; nothing was done");
+}
+
 Status Store::CreateSnapshot(std::string_view keyspace, std::string_view name,
                              const std::vector<const Table*>& tables, int64_t ttl_micros,
                              Overwrite replace) {
-  RETURN_IF_ERROR(CheckSnapshotGate());
+  RETURN_IF_ERROR(CheckFeature(Feature::kSnapshots));
   (void)SweepSnapshots();
   const SnapshotSet& snapshots = engine_->snapshots();
   const NamedSnapshot* old = snapshots.FindAny(keyspace, name);
@@ -89,6 +96,7 @@ Status Store::CreateSnapshot(std::string_view keyspace, std::string_view name,
         ErrorCode::kTooLarge,
         "there are at most " + FormatUint64(options_.snapshots_max) + " snapshots (snapshots-max)");
   }
+  for (const Table* const table : tables) RETURN_IF_ERROR(CheckOnOneSet(*table));
   BeginMutation();
   if (old != nullptr) mutation_.DropSnapshot(old->id);
   SnapshotIds ids = NextIds();
@@ -130,8 +138,8 @@ bool Store::SweepSnapshots() {
 // the oldest one of its kind makes way; without such a one the drop is refused, as it could not be
 // taken back.
 Status Store::KeepDropped(const Table& table, SnapshotIds* ids) {
-  if (options_.drop_keep_micros == 0) return Status::Ok();
-  RETURN_IF_ERROR(CheckSnapshotGate());
+  if (options_.drop_keep_micros == 0 || table.clamp() != nullptr) return Status::Ok();
+  RETURN_IF_ERROR(CheckFeature(Feature::kSnapshots));
   const SnapshotSet& snapshots = engine_->snapshots();
   const bool is_full = snapshots.named() >= options_.snapshots_max;
   if (is_full || (memory_is_short_ && memory_is_short_())) {
@@ -218,6 +226,7 @@ class CopyChange final : public SlicedChange {
       store_.mutation_.DropTable(old->id());
     }
     store_.mutation_.CopyTable(keyspace_, name_, ids.table, Definition(*source, ids));
+    store_.AssignNewTable(ids.table);
     if (snapshot_id_ != 0) store_.mutation_.DropSnapshot(snapshot_id_);
     engine.PrepareCopy(std::move(copy_));
     const Status committed = store_.CommitSchema(nullptr);
@@ -262,7 +271,8 @@ class CopyChange final : public SlicedChange {
 
 Result<std::unique_ptr<SlicedChange>> Store::CopyTable(Table& source, std::string_view keyspace,
                                                        std::string_view name, Overwrite replace) {
-  RETURN_IF_ERROR(CheckSnapshotGate());
+  RETURN_IF_ERROR(CheckFeature(Feature::kSnapshots));
+  RETURN_IF_ERROR(CheckOnOneSet(source));
   Table* frozen = &source;
   uint64_t snapshot_id = 0;
   // A snapshot without a name holds the source still; the record of the copy drops it.

@@ -63,7 +63,7 @@ void AwaitBegun(const Counting& work) {
 
 TEST_CASE("works of a pool are done, by however many threads", "[workers]") {
   std::atomic<int> alive{0};
-  for (const size_t threads : {1, 2, 5}) {
+  for (const size_t threads : std::initializer_list<size_t>{1, 2, 5}) {
     Bell bell;
     WorkerPool pool("cellar-test", WorkerPool::Pace::kGiving, Clock::System());
     pool.SetWake([&bell] { bell.Ring(); });
@@ -137,7 +137,7 @@ TEST_CASE("the number of threads changes while works are done", "[workers]") {
   pool.SetWake([&bell] { bell.Ring(); });
   for (int round = 0; round < 200; ++round) {
     std::vector<std::unique_ptr<Counting>> works;
-    for (const size_t threads : {1, 4, 2, 7, 1}) {
+    for (const size_t threads : std::initializer_list<size_t>{1, 4, 2, 7, 1}) {
       works.push_back(std::make_unique<Counting>(5, &alive));
       pool.Start(works.back().get(), threads);
     }

@@ -6,6 +6,7 @@
 // ff bytes, with equal heads, empty, and (rarely) very long.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -654,6 +655,8 @@ class TreeModel {
       } else if (kind == 1 && below_(4) == 0) {
         held.cursor.SeekLast();
         it = map_.empty() ? map_.end() : std::prev(map_.end());
+      } else if (kind == 2) {
+        held.cursor.SeekNear(key);
       } else {
         held.cursor.Seek(key);
       }
@@ -662,10 +665,7 @@ class TreeModel {
     }
     for (uint64_t n = below_(below_(10) == 0 ? 300 : 8); n > 0 && held.valid; --n) {
       if (kind < 7) {
-        const std::string last = held.key;
-        held.cursor.Next();
-        Check(&held, map_.upper_bound(last));
-        if (held.valid) CELLAR_ASSERT(held.cursor.shared_with_last() == Shared(last, held.key));
+        StepForward(&held);
       } else {
         const auto it = map_.lower_bound(held.key);
         held.cursor.Prev();
@@ -675,6 +675,60 @@ class TreeModel {
     if (below_(10) == 0) {
       BTreeCursor moved(std::move(held.cursor));
       held.cursor = std::move(moved);
+    }
+  }
+
+  // One movement forward, over one entry or several.
+  void StepForward(HeldCursor* held) {
+    const std::string last = held->key;
+    switch (below_(8)) {
+      case 0: {
+        const std::string_view prefix = std::string_view(last).substr(0, below_(last.size() + 1));
+        held->cursor.Leave(prefix.size());
+        auto it = map_.upper_bound(last);
+        while (it != map_.end() && it->first.starts_with(prefix)) ++it;
+        Check(held, it);
+        if (held->valid) CELLAR_ASSERT(held->cursor.shared_with_last() == Shared(last, held->key));
+        return;
+      }
+      case 1: {
+        std::string target = Key();
+        auto near = map_.upper_bound(last);
+        for (uint64_t n = below_(60); n > 0 && near != map_.end(); --n) ++near;
+        if (near != map_.end() && below_(4) != 0) target = near->first;
+        if (!target.empty() && below_(4) == 0) target.pop_back();
+        const size_t shared = held->cursor.SeekForward(target);
+        Check(held, map_.lower_bound(std::max(last, target)));
+        CELLAR_ASSERT(shared == (held->valid ? Shared(target, held->key) : 0));
+        return;
+      }
+      case 2: {
+        const std::string_view prefix = std::string_view(last).substr(0, below_(last.size() + 1));
+        const size_t front_bytes = below_(last.size() + 10);
+        const size_t tail_bytes = below_(12);
+        std::vector<std::string_view> values(below_(20));
+        const BTreeCursor::Run run =
+            held->cursor.NextRun(prefix.size(), front_bytes, tail_bytes, values);
+        auto it = map_.find(last);
+        size_t key_bytes = 0;
+        for (size_t i = 0; i < run.entries; ++i) {
+          const std::string& before = it->first;
+          ++it;
+          CELLAR_ASSERT(it->first.starts_with(prefix));
+          const size_t shared = Shared(before, it->first);
+          CELLAR_ASSERT(shared < front_bytes || shared + tail_bytes < before.size());
+          CELLAR_ASSERT(it->second == values[i]);
+          CELLAR_ASSERT(i + 1 < run.entries || held->cursor.shared_with_last() == shared);
+          key_bytes += it->first.size();
+        }
+        CELLAR_ASSERT(run.key_bytes == key_bytes);
+        if (run.entries > 0) Check(held, it);
+        return;
+      }
+      default:
+        held->cursor.Next();
+        Check(held, map_.upper_bound(last));
+        if (held->valid) CELLAR_ASSERT(held->cursor.shared_with_last() == Shared(last, held->key));
     }
   }
 

@@ -1,5 +1,5 @@
 // What the words of cell commands have in common: columns, bounds, timestamps, predicates.
-#include "commands/words/cell_arguments.h"
+#include "commands/arguments/cell_arguments.h"
 
 #include <catch2/catch.hpp>
 #include <limits>

@@ -64,7 +64,7 @@ TEST_CASE("COMMAND DOCS says of each argument what it is read as", "[commands]")
   CHECK(types("cincrby", "delta") == "integer");
   CHECK(types("cincrbyfloat", "delta") == "double");
   CHECK(types("cmutate", "delta") == "double");  // its INCR takes either
-  CHECK(types("cput", "micros") == "integer");
+  CHECK(types("cput", "time") == "string");
   CHECK(types("cput", "duration") == "string");
   CHECK(types("cscan", "cursor") == "string");
   CHECK(types("scan", "cursor") == "integer");

@@ -6,9 +6,12 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <string>
 
 #include "base/os/file.h"
+#include "base/random.h"
+#include "base/text/sealed_text.h"
 #include "commands/config/config_file.h"
 #include "commands/config/config_sources.h"
 
@@ -150,6 +153,137 @@ class Files {
   std::string directory_;
 };
 
+// Users whose rules are the words of their lines.
+ConfigUsers Users(std::vector<std::string> lines) {
+  ConfigUsers users;
+  users.plain = lines.empty();
+  users.lines = std::move(lines);
+  users.line_of = [](const std::vector<std::string>& words) -> Result<std::string> {
+    std::string line = "user";
+    for (const std::string& word : words) line.append(" ").append(word);
+    return line;
+  };
+  return users;
+}
+
+TEST_CASE("A folder that is not there holds no file to include", "[commands]") {
+  const Files files;
+  for (const std::string_view pattern : {"no/*.conf", "no/where/*", "?o/x.conf", "a/*/b/*.conf"}) {
+    Config config;
+    INFO(pattern);
+    CHECK(ReadConfigText(&config, "include " + files.Path(pattern) + "\nhz 20\n", "test").ok());
+    CHECK(config.hz == 20);
+  }
+  Config config;
+  CHECK_FALSE(ReadConfigText(&config, "include " + files.Path("no/one.conf") + "\n", "test").ok());
+}
+
+// Options and users over a file, files that it includes in front, in the middle and at the end, and
+// runtime changes: what CONFIG REWRITE writes is always read back as what is, and what an included
+// file says stands once.
+TEST_CASE("CONFIG REWRITE writes what the next start reads, whatever files are included",
+          "[commands]") {
+  const Files files;
+  Random random(20'261'126);
+  constexpr std::string_view kNames[] = {"timeout", "hz",       "maxclients", "save",
+                                         "bind",    "loglevel", "requirepass"};
+  const auto value_of = [&random](std::string_view name) -> std::string {
+    const std::string number = std::to_string(1 + random.Below(400));
+    if (name == "save") return random.Below(4) == 0 ? "\"\"" : number + " 1";
+    if (name == "bind") return random.Below(2) == 0 ? "127.0.0.1" : "127.0.0.1 -::1";
+    if (name == "loglevel") return random.Below(2) == 0 ? "debug" : "notice";
+    return number;
+  };
+  size_t refused = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::string> texts(3);
+    std::set<std::string> users;
+    for (size_t part = 0; part < texts.size(); ++part) {
+      for (size_t line = random.Below(4); line > 0; --line) {
+        const std::string_view name = kNames[random.Below(std::size(kNames))];
+        texts[part] += std::string(name) + " " + value_of(name) + "\n";
+      }
+      const std::string user = "u" + std::to_string(random.Below(6));
+      if (random.Below(2) == 0 && users.insert(user).second)
+        texts[part] += "user " + user + " on\n";
+    }
+    (void)files.Write("a.inc", texts[0]);
+    (void)files.Write("b.inc", texts[1]);
+    std::string text = "# mine\n" + texts[2];
+    for (const std::string_view name : {"a.inc", "b.inc"}) {
+      const std::string line = "include " + files.Path(name) + "\n";
+      text = random.Below(2) == 0 ? line + text : text + line;
+    }
+    const std::string conf = files.Write("conf", text);
+    ConfigSources sources(conf, {});
+    Config config;
+    REQUIRE(sources.Read(&config).ok());
+    for (int change = 0; change < 3; ++change) {
+      const std::string_view name = kNames[random.Below(std::size(kNames))];
+      const std::string value = value_of(name);
+      (void)Set(&config, name, value == "\"\"" ? "" : value);
+    }
+    std::vector<std::string> lines;
+    for (const std::string& user : users) {
+      const size_t what = random.Below(12);
+      if (what == 0) continue;  // it has been deleted
+      lines.push_back("user " + user + (what == 1 ? " off" : " on"));
+    }
+    if (random.Below(3) == 0) lines.push_back("user new on");
+    ConfigUsers to_write = Users(lines);
+    to_write.plain = false;
+    const std::string before = files.Read("conf");
+    const Status written = sources.Rewrite(config, to_write);
+    INFO(before << "--\n" << texts[0] << "--\n" << texts[1] << "--\n" << files.Read("conf"));
+    if (!written.ok()) {
+      // Only of users that an included file has, and has otherwise.
+      CHECK(written.text().find("a file that is only read defines it") != std::string::npos);
+      CHECK(files.Read("conf") == before);
+      ++refused;
+      continue;
+    }
+    Config again;
+    ConfigSources start(conf, {});
+    const Status read = start.Read(&again);
+    INFO(read.ToString());
+    REQUIRE(read.ok());
+    for (const ConfigOption& option : ConfigOptions())
+      CHECK(ConfigOptionText(again, option) == ConfigOptionText(config, option));
+    std::set<std::string> names;
+    for (const std::vector<std::string>& user : again.users) names.insert(user[0] + " " + user[1]);
+    std::set<std::string> wanted;
+    for (const std::string& line : lines) wanted.insert(line.substr(5));
+    CHECK(names == wanted);
+    CHECK_FALSE(std::filesystem::exists(conf + ".new"));
+  }
+  CHECK(refused > 10);
+  CHECK(refused < 200);
+}
+
+TEST_CASE("A file is replaced where the links to it lead, and leaves nothing at an error",
+          "[commands]") {
+  const Files files;
+  (void)files.Write("real", "old");
+  std::filesystem::create_directory(files.Path("sub"));
+  std::filesystem::create_symlink("../real", files.Path("sub/one"));
+  std::filesystem::create_symlink(files.Path("sub/one"), files.Path("two"));
+  std::filesystem::create_symlink("sub/fresh", files.Path("to-none"));
+  std::filesystem::create_symlink("loop", files.Path("loop"));
+  REQUIRE(ReplaceFile(files.Path("two"), "new").ok());
+  CHECK(files.Read("real") == "new");
+  CHECK(std::filesystem::is_symlink(files.Path("two")));
+  CHECK(std::filesystem::is_symlink(files.Path("sub/one")));
+  REQUIRE(ReplaceFile(files.Path("to-none"), "fresh").ok());
+  CHECK(files.Read("sub/fresh") == "fresh");
+  CHECK(std::filesystem::is_symlink(files.Path("to-none")));
+  CHECK_FALSE(ReplaceFile(files.Path("loop"), "x").ok());
+  // A folder cannot be replaced by a file: the rename fails.
+  std::filesystem::create_directory(files.Path("folder"));
+  CHECK_FALSE(ReplaceFile(files.Path("folder"), "secret").ok());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(files.directory()))
+    CHECK_FALSE(entry.path().string().ends_with(".new"));
+}
+
 TEST_CASE("include reads a file in its place, or all files that match a pattern", "[commands]") {
   const Files files;
   (void)files.Write("b.inc", "timeout 2\nhz 20\n");
@@ -177,6 +311,7 @@ TEST_CASE("CONFIG REWRITE puts what differs into the override file, which need n
   const Files files;
   const std::string head = "# Written by CONFIG REWRITE, which replaces it: what differs from " +
                            files.Path("conf") + ".\n# This file is read after that one.\n";
+  const auto sealed = [&head](const std::string& lines) { return SealOptions(head + lines); };
   const std::string conf =
       files.Write("conf", "timeout 7\nmaxclients 500\nhz 20\noverride-file over\npidfile a\n");
   const std::vector<std::string> words{"--dir", files.directory(), "--hz", "30"};
@@ -187,8 +322,8 @@ TEST_CASE("CONFIG REWRITE puts what differs into the override file, which need n
   REQUIRE(sources.can_rewrite());
 
   REQUIRE(Set(&config, "maxclients", "600") == "600");
-  REQUIRE(sources.Rewrite(config, {"user default on nopass", "user u on"}).ok());
-  REQUIRE(files.Read("over") == head + "maxclients 600\nuser default on nopass\nuser u on\n");
+  REQUIRE(sources.Rewrite(config, Users({"user default on nopass", "user u on"})).ok());
+  REQUIRE(files.Read("over") == sealed("maxclients 600\nuser default on nopass\nuser u on\n"));
   REQUIRE(files.Read("conf").starts_with("timeout 7"));
   struct stat status {};
   REQUIRE(::stat(files.Path("over").c_str(), &status) == 0);
@@ -203,13 +338,42 @@ TEST_CASE("CONFIG REWRITE puts what differs into the override file, which need n
   REQUIRE(again.users.size() == 2);
   // What only the command line says neither enters the file nor takes anything from it.
   REQUIRE(Set(&again, "hz", "21") == "21");
-  REQUIRE(start.Rewrite(again, {}).ok());
-  REQUIRE(files.Read("over") == head + "maxclients 600\nhz 21\n");
+  REQUIRE(start.Rewrite(again, Users({})).ok());
+  REQUIRE(files.Read("over") == sealed("maxclients 600\nhz 21\n"));
   // What is set back leaves the file; an edit of the file that was not read yet is not undone.
   (void)files.Write("conf", "timeout 8\nmaxclients 500\noverride-file over\n");
   REQUIRE(Set(&again, "hz", "20") == "20");
-  REQUIRE(start.Rewrite(again, {}).ok());
-  REQUIRE(files.Read("over") == head + "maxclients 600\n");
+  REQUIRE(start.Rewrite(again, Users({})).ok());
+  REQUIRE(files.Read("over") == sealed("maxclients 600\n"));
+}
+
+TEST_CASE("Any flipped bit of an override file is refused, and one without a checksum is read",
+          "[commands]") {
+  const Files files;
+  ConfigSources sources("", {"--dir", files.directory(), "--override-file", files.Path("over")});
+  Config config;
+  REQUIRE(sources.Read(&config).ok());
+  REQUIRE(Set(&config, "requirepass", "a secret") == "a secret");
+  REQUIRE(sources.Rewrite(config, Users({})).ok());
+  const std::string sound = files.Read("over");
+  Config again;
+  REQUIRE(sources.Read(&again).ok());
+  REQUIRE(again.requirepass == "a secret");
+  for (size_t bit = 0; bit < sound.size() * 8; ++bit) {
+    std::string flipped = sound;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    (void)files.Write("over", flipped);
+    const Status read = sources.Read(&again);
+    INFO("bit " << bit << ": " << read.ToString());
+    REQUIRE_FALSE(read.ok());
+    REQUIRE(read.text().find(files.Path("over") + ": its checksum is wrong") == 0);
+  }
+  // As people change it, and as it was written before.
+  const size_t first = sound.find('\n') + 1;
+  const size_t last = sound.rfind('\n', sound.size() - 2) + 1;
+  (void)files.Write("over", sound.substr(first, last - first) + "hz 20\n");
+  REQUIRE(sources.Read(&again).ok());
+  REQUIRE(again.hz == 20);
 }
 
 TEST_CASE("An override file with mistakes is refused, and nothing changes", "[commands]") {

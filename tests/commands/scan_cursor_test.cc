@@ -1,5 +1,5 @@
 // Cursors come back as they went out, and nothing else is taken for one.
-#include "commands/words/scan_cursor.h"
+#include "commands/arguments/scan_cursor.h"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 // TABLE CREATE and FAMILY ADD|ALTER as words in and plain data out.
-#include "commands/words/schema_arguments.h"
+#include "commands/arguments/schema_arguments.h"
 
 #include <catch2/catch.hpp>
 #include <string>
@@ -112,6 +112,36 @@ TEST_CASE("FAMILY ALTER changes what it names, and must name something", "[schem
   CHECK(FamilyError(FamilyVerb::kAdd, {"f"}) == "OK");
   CHECK(FamilyError(FamilyVerb::kAdd, {"f", "ORDER", "i64", "GROUP", "g"}) == "OK");
   CHECK(FamilyError(FamilyVerb::kAdd, {"f:x"}).starts_with("ERR family name"));
+}
+
+TEST_CASE("Columns may have types, and ALTER says what becomes of cells", "[schema_arguments]") {
+  const Words words = {"f",      "COLUMN", "",     "u64",     "nocolumn", "b",
+                       "column", "TYPE",   "byte", "CONVERT", "skip"};
+  const Result<FamilyRequest> request = ParseFamily(FamilyVerb::kAlter, ArgumentCursor(words, 0));
+  REQUIRE(request.ok());
+  const FamilyOptions& options = request->options;
+  REQUIRE(options.columns.size() == 3);
+  CHECK(options.columns[0].qualifier.empty());
+  CHECK(options.columns[0].type == ValueType::kU64);
+  CHECK(options.columns[1].type == std::nullopt);
+  CHECK(options.columns[2].qualifier == "TYPE");
+  CHECK(options.columns[2].type == ValueType::kU8);
+  CHECK(options.other_cells == OtherCells::kSkip);
+
+  for (const Words& bad : std::vector<Words>{{"f", "COLUMN", "x"},
+                                             {"f", "COLUMN"},
+                                             {"f", "NOCOLUMN"},
+                                             {"f", "KEEP"},
+                                             {"f", "CONVERT", "TTL", "1"},
+                                             {"f", "TYPE", "i64", "KEEP", "CONVERT"},
+                                             {"f", "TYPE", "i64", "CONVERT", "CONVERT"}}) {
+    CHECK(FamilyError(FamilyVerb::kAlter, bad).starts_with("ERR syntax error: "));
+  }
+  CHECK(FamilyError(FamilyVerb::kAlter, {"f", "COLUMN", "x", "NONE"}).starts_with("ERR unknown"));
+  CHECK(FamilyError(FamilyVerb::kAdd, {"f", "COLUMN", "x", "i64"}) == "OK");
+  CHECK(FamilyError(FamilyVerb::kAdd, {"f", "NOCOLUMN", "x"}).starts_with("ERR syntax error: "));
+  CHECK(FamilyError(FamilyVerb::kAdd, {"f", "TYPE", "i64", "KEEP"})
+            .starts_with("ERR syntax error: "));
 }
 
 }  // namespace schema_arguments_test

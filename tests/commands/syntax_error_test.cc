@@ -1,14 +1,14 @@
 // What the errors of the grammar say: the word at fault, and what was expected there.
-#include "commands/words/syntax_error.h"
+#include "commands/arguments/syntax_error.h"
 
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
-#include "commands/words/arguments.h"
-#include "commands/words/read_arguments.h"
-#include "commands/words/schema_arguments.h"
-#include "commands/words/write_arguments.h"
+#include "commands/arguments/arguments.h"
+#include "commands/arguments/read_arguments.h"
+#include "commands/arguments/schema_arguments.h"
+#include "commands/arguments/write_arguments.h"
 
 namespace syntax_error_test {
 
@@ -36,7 +36,7 @@ TEST_CASE("A word that fits nowhere in a write is named, with what could stand t
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "ttl"}) ==
         "ERR syntax error: too few words after TTL (duration)");
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "EXPIREAT"}) ==
-        "ERR syntax error: too few words after EXPIREAT (micros)");
+        "ERR syntax error: too few words after EXPIREAT (time)");
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "EXPIREAT", "9", "TTL", "1d"}) ==
         "ERR syntax error: EXPIREAT excludes TTL: a cell expires once");
   CHECK(ErrorOf(ParsePut, {"f:a", "1", "nx"}) ==
@@ -85,6 +85,25 @@ TEST_CASE("An option that a read does not have is named, as is what one lacks", 
         "ERR min or max is not a bound ([key, (key, - or +): 'a'");
 }
 
+TEST_CASE("An option that would do nothing is refused, with the commands that have it",
+          "[syntax_error]") {
+  CHECK(ErrorOf(ReadCommand::kCount, {"COUNT", "1"}) ==
+        "ERR syntax error: 'COUNT' has no effect in CCOUNT: it is an option of CSCAN");
+  CHECK(ErrorOf(ReadCommand::kCount, {"withts"}) ==
+        "ERR syntax error: 'withts' has no effect in CCOUNT: it is an option of CROW, CROWS and "
+        "CSCAN");
+  CHECK(ErrorOf(ReadCommand::kCount, {"STATS"}) ==
+        "ERR syntax error: 'STATS' has no effect in CCOUNT: it is an option of CSCAN and CAGG; "
+        "CEXPLAIN with ANALYZE tells what a count examines");
+  CHECK(ErrorOf(ReadCommand::kCount, {"REVERSE"}) ==
+        "ERR syntax error: REVERSE has no effect in CCOUNT without EACH or FROM");
+  CHECK(ErrorOf(ReadCommand::kCount, {"REVERSE", "EACH", "1", "1"}) == "OK");
+  CHECK(ErrorOf(ReadCommand::kCount, {"INDEX", "i", "FROM", "1", "x", "REVERSE"}) == "OK");
+  // COUNT would be refused in its turn.
+  CHECK(ErrorOf(ReadCommand::kCount, {"LIMIT", "5"}) ==
+        "ERR syntax error: 'LIMIT' is not an option of CCOUNT");
+}
+
 TEST_CASE("Where a count was forgotten, the error shows where it stands", "[syntax_error]") {
   CHECK(ErrorOf(ReadCommand::kRow, {"COLUMNS", "f:a", "f:b"}) ==
         "ERR syntax error: 'f:a' is not a count, as in COLUMNS count column|family ...");
@@ -111,8 +130,9 @@ TEST_CASE("Where a word may stand in place of a number, the error says so", "[sy
   CHECK(ErrorOf(ReadCommand::kRow, {"VERSIONS", "x"}) == expected);
   CHECK(ErrorOf(ReadCommand::kRow, {"versions", "0"}) ==
         "ERR value is not an integer or out of range: VERSIONS '0' (a count of 1 or more, or ALL)");
-  CHECK(ErrorOf(ReadCommand::kRow, {"TIME", "now", "+inf"}) ==
-        "ERR min or max of TIME is not a timestamp (micros, (micros, -inf or +inf): 'now'");
+  CHECK(ErrorOf(ReadCommand::kRow, {"TIME", "soon", "+inf"}) ==
+        "ERR min or max of TIME, if not -inf or +inf: 'soon' is not a time: neither microseconds, "
+        "now, now-1h, 2026-11-26 nor 2026-11-26T10:00:00.25+01:00");
   const auto family = [](const Words& words) {
     return ParseFamily(FamilyVerb::kAdd, ArgumentCursor(words, 0)).status().ToString();
   };
@@ -139,16 +159,18 @@ TEST_CASE("An option that a table or family does not have is named", "[syntax_er
     return ParseTableCreate(ArgumentCursor(words, 0)).status().ToString();
   };
   CHECK(create({"f"}) == "ERR syntax error: 'f' is not KEY or FAMILY");
-  CHECK(create({"FAMILY", "f", "COLOUR", "red"}) ==
-        "ERR syntax error: 'COLOUR' is not TYPE, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, "
-        "BUCKET, COMPRESS, KEY or FAMILY");
+  CHECK(
+      create({"FAMILY", "f", "COLOUR", "red"}) ==
+      "ERR syntax error: 'COLOUR' is not TYPE, COLUMN, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, "
+      "BUCKET, COMPRESS, KEY or FAMILY");
   CHECK(create({"FAMILY", "f", "TTL"}) ==
         "ERR syntax error: too few words after TTL (duration|NONE)");
   CHECK(create({"FAMILY", "f", "VERSIONS", "1", "GC", "NONE"}) ==
         "ERR syntax error: GC excludes VERSIONS and TTL, which can stand inside its policy");
   const Words alter = {"f"};
   CHECK(ParseFamily(FamilyVerb::kAlter, ArgumentCursor(alter, 0)).status().ToString() ==
-        "ERR syntax error: nothing to alter: no TYPE, VERSIONS, TTL, GC or COMPRESS");
+        "ERR syntax error: nothing to alter: no TYPE, COLUMN, NOCOLUMN, VERSIONS, TTL, GC or "
+        "COMPRESS");
 }
 
 TEST_CASE("A word of a megabyte does not come back in the error", "[syntax_error]") {

@@ -1,5 +1,5 @@
 // CPUT, CDEL and CMUTATE as words in and RowWrite out.
-#include "commands/words/write_arguments.h"
+#include "commands/arguments/write_arguments.h"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -15,7 +15,10 @@ many. What the server says goes to a file, shown when a start fails. It does not
 itself: tests do.
 """
 
+import contextlib
+import fcntl
 import os
+import random
 import shutil
 import signal
 import socket
@@ -29,6 +32,8 @@ import redis
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 START_SECONDS_MAX = 120  # sanitizer builds on a busy machine are slow; a start that failed is seen at once
+PORTS = (12_000, 32_000)  # below those that Linux gives to connections
+AWAIT_SECONDS_MAX = 600  # a hang must end; however busy the machine is, no wait comes near it
 
 
 def binary():
@@ -62,11 +67,50 @@ def measured_run(words, timeout):
     return int(status), done.stderr.decode("utf-8", "replace"), int(kib)
 
 
+class Ports:
+    """Those that this process has given out, for good: no other process of tests is given one of them until this one
+    ends. A byte of a file is locked for each."""
+
+    def __init__(self):
+        self.given = set()
+        path = os.path.join(tempfile.gettempdir(), f"cellar-test-ports-{os.getuid()}")
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def take(self, port):
+        """Whether it is this process's now."""
+        if port in self.given:
+            return False
+        try:
+            fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+        except OSError:
+            return False
+        self.given.add(port)
+        return True
+
+
+TAKEN = Ports()
+
+
 def free_port():
-    """A TCP port that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port that nobody listens on at the moment, and that neither the system gives to a connection by itself nor
+    another test to a server: it must still be free when a server begins there, or begins again."""
+    while True:
+        port = random.SystemRandom().randrange(*PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            if TAKEN.take(port):
+                return port
+
+
+def wait_until(holds, what="", pause=0.01):
+    """Waits until `holds()` is true, however long that takes on a busy machine, and returns what it returned. `what` is
+    told when it never is: a text, or a function that makes one."""
+    deadline = time.monotonic() + AWAIT_SECONDS_MAX
+    while not (held := holds()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"it never came to this: {what() if callable(what) else what}")
+        time.sleep(pause)
+    return held
 
 
 class CellarServer:
@@ -170,6 +214,9 @@ class CellarServer:
         self.kill()
         return self.start()
 
+    def settle(self):
+        """Waits until what clients have been told of is known here, which is at once but on a follower."""
+
     def close(self):
         """Ends the process and removes the directory if it is ours."""
         self.kill()
@@ -183,6 +230,25 @@ class CellarServer:
         self.close()
 
 
+def not_on_a_follower(reason):
+    """Skips a test, or a class of tests, with CELLAR_FOLLOWER."""
+    return unittest.skipIf("CELLAR_FOLLOWER" in os.environ, f"on a follower: {reason}")
+
+
+def not_with_local_reads(reason):
+    """Skips a test, or a class of tests, with CELLAR_FOLLOWER=local."""
+    return unittest.skipIf(os.environ.get("CELLAR_FOLLOWER") == "local", f"on a follower that reads: {reason}")
+
+
+def shared_server(options):
+    """The server of a CellarTest; with CELLAR_FOLLOWER one that does not lead its set, where that can be."""
+    if "CELLAR_FOLLOWER" in os.environ:
+        import follower_set  # it needs this module
+        if follower_set.can_follow(options):
+            return follower_set.FollowerServer(options)
+    return CellarServer(options=options)
+
+
 class CellarTest(unittest.TestCase):
     """Base of tests that share one server; keyspaces are emptied before each test."""
 
@@ -190,7 +256,7 @@ class CellarTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = CellarServer(options=cls.OPTIONS)
+        cls.server = shared_server(cls.OPTIONS)
         cls.addClassCleanup(cls.server.close)
         cls.server.start()
 

@@ -18,7 +18,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from cellar_server import CellarServer  # noqa: E402
+from cellar_server import shared_server  # noqa: E402
 from model.commands import Model  # noqa: E402
 from model.reads import Scan  # noqa: E402
 from model.resp import Client, Error, MapWith, as_map  # noqa: E402
@@ -93,7 +93,7 @@ class Conversation(unittest.TestCase):
             return
         options = {'enable-debug-command': 'yes', 'save': ''}
         options.update(cls.OPTIONS)
-        cls.server = CellarServer(options=options)
+        cls.server = shared_server(options)
         cls.addClassCleanup(cls.server.close)
         cls.server.start()
 

@@ -9,6 +9,8 @@ The model keeps the retention of VERSIONS n itself, as cellar-feeds(7) asks of w
 
 import re
 
+import redis
+
 
 def pairs(flat):
     """The fields of an entry as a dict of text."""
@@ -163,6 +165,10 @@ def read_to_end(client, feed, after="0", patience_ms=400):
     """The same, with what is still on its way to the disk."""
     entries = []
     as_sent(client)
+    try:
+        client.execute_command("WAITAOF", 1, 0, 0)
+    except redis.ResponseError:  # nobody waits for a follower's disk
+        patience_ms *= 5
     while True:
         reply = client.execute_command("XREAD", "COUNT", 5000, "BLOCK", patience_ms, "STREAMS", feed, after)
         if not reply:

@@ -12,6 +12,7 @@ body, parts, their order and least size; it lists in small pages. Objects are in
 A fault is a word:
     403 404 500 503 501     that status, with an error document; 301: a redirection
     cut                     the connection is closed before an answer
+    reset                   it is reset
     lost                    what was asked is done, then the connection is closed
     half                    half of the answer's body, then the end
     short                   a 206 that holds less than was asked for, and says so
@@ -20,14 +21,20 @@ A fault is a word:
     damage                  stored with one bit flipped, its ETag that of the damaged bytes
     hang                    nothing is answered until server.release is set
     slow                    the body is taken slowly: a piece at a time, while `server.slow()` is true
+
+Its clock is `server.ahead` seconds ahead; it refuses what was signed a quarter of an hour before or after that, in the
+words of a real one, or in those for a wrong key (`server.skew_code`).
 """
 
 import base64
+import calendar
 import collections
 import hashlib
 import hmac
 import http.server
 import re
+import socket
+import struct
 import threading
 import time
 import urllib.parse
@@ -57,6 +64,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, format, *arguments):
         pass
 
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string(time.time() + self.server.ahead if timestamp is None else timestamp)
+
     # --- signatures
 
     def signature_fault(self, body):
@@ -72,6 +82,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return "InvalidAccessKeyId", "there is no such key"
         if scope[2] != self.server.region:
             return "AuthorizationHeaderMalformed", f"the region is {self.server.region}"
+        signed_at = calendar.timegm(time.strptime(self.headers["x-amz-date"], "%Y%m%dT%H%M%SZ"))
+        if abs(signed_at - time.time() - self.server.ahead) > 900:
+            return self.server.skew_code, "because"
         token = self.headers.get("x-amz-security-token", "")
         if token != self.server.session_token:
             return "InvalidToken", "the session token is not the one"
@@ -157,7 +170,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         if self.acting == "hang":
             self.server.release.wait()
-        if self.acting in ("cut", "hang"):
+        if self.acting == "reset":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+        if self.acting in ("cut", "hang", "reset"):
             self.close_connection = True
             return
         if self.acting == "301":
@@ -296,6 +312,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return [name for name in below if "/" not in name[len(prefix):]] if self.query.get("delimiter") == "/" else below
 
     def list_objects(self):
+        if self.server.endless:
+            self.server.endless -= 1
+            self.document("ListBucketResult", ENDLESS_PAGE.replace("PREFIX", self.query["prefix"]) % self.server.endless)
+            return
         keys = [key for key in self.keys_below(self.server.objects) if key > self.query.get("continuation-token", "")[::-1]]
         page = keys[:self.server.page]
         bucket = self.key.rstrip("/") + "/"
@@ -324,6 +344,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.document("ListMultipartUploadsResult", text)
 
 
+# Nearly all that an answer may have.
+ENDLESS_PAGE = "".join("<Contents><Key>PREFIX%s%06d</Key><ETag>e</ETag><Size>1</Size></Contents>" % ("n" * 900, i)
+                       for i in range(7000)) + \
+    "<IsTruncated>true</IsTruncated><NextContinuationToken>t%d</NextContinuationToken>"
+
+
 class ObjectServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -337,6 +363,8 @@ class ObjectServer(http.server.ThreadingHTTPServer):
         self.key_id, self.secret, self.session_token, self.region = KEY_ID, SECRET, "", "us-east-1"
         self.buckets = {"bucket"}
         self.page = page
+        self.ahead = 0
+        self.skew_code = "RequestTimeTooSkewed"
         self.lock = threading.RLock()
         self.release = threading.Event()
         self.clear()
@@ -345,6 +373,7 @@ class ObjectServer(http.server.ThreadingHTTPServer):
     def clear(self):
         self.objects, self.etags, self.uploads, self.requests, self.refusals = {}, {}, {}, [], []
         self.fault = lambda request: None
+        self.endless = 0  # pages of a list that are answered with names of its own
         self.slow = lambda: False
 
     @property

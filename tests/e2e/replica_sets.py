@@ -1,5 +1,6 @@
 """Replica sets for tests: their members, who leads them, clients that write to them and read their feeds."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -10,9 +11,15 @@ import unittest
 
 import redis
 
-from cellar_server import CellarServer, free_port
+from cellar_server import CellarServer, free_port, wait_until
 from feed_model import as_sent
-from replicas import ReplicaTest
+from replicas import SECONDS_MAX, ReplicaTest
+
+
+# An election timeout for tests that hold on to one leader: beside others a process may not run for seconds.
+STEADY_MS = 3000
+# What is answered by who does not lead any more, or not yet; what was asked may be asked again.
+ASK_AGAIN = ("ReadOnlyError", "ConnectionError", "TimeoutError", "BusyLoadingError", "CLUSTERDOWN", "no leader", "TRYAGAIN")
 
 
 def has_sets():
@@ -39,7 +46,13 @@ class Member:
         self.server = CellarServer(self.directory, port=port, cluster_nodes=nodes, save="",
                                    enable_debug_command="yes", **options)
         test.addCleanup(self.stop)
-        self.redis = self.server.client(decode_responses=True, socket_timeout=5)
+        self.connect()
+
+    def connect(self):
+        """New clients, of where it listens now."""
+        self.redis = self.server.client(decode_responses=True, socket_timeout=SECONDS_MAX)
+        # What it says of itself is asked again and again, also of one that is stopped.
+        self.asks = self.server.client(decode_responses=True, socket_timeout=5)
 
     def stop(self):
         if self.server.process:
@@ -58,12 +71,16 @@ class Member:
 
     def info(self, section="replication"):
         try:
-            return self.redis.info(section)
+            return self.asks.info(section)
         except redis.RedisError:
             return {}
 
     def leads(self):
         return self.info().get("role") == "master"
+
+    def has_a_role(self):
+        """It is back in its set: where processes wait for their turn, it may soon lead."""
+        return self.info().get("replica_state") in ("follower", "leader")
 
     def wipe(self):
         shutil.rmtree(self.directory)
@@ -87,7 +104,7 @@ class Writer(threading.Thread):
         while not self.ends:
             try:
                 if link is None:
-                    link = redis.Redis(port=self.ports[at % len(self.ports)], socket_timeout=1, socket_connect_timeout=0.2)
+                    link = redis.Redis(port=self.ports[at % len(self.ports)], socket_timeout=5, socket_connect_timeout=2)
                 link.execute_command("CPUT", "t", f"w{number}", "f:n", str(number), "f:more", self.more)
                 self.acknowledged.append(number)
                 self.times.append(time.monotonic())
@@ -122,7 +139,7 @@ class Tail(threading.Thread):
     def run(self):
         while not self.ends:
             try:
-                client = as_sent(redis.Redis(port=self.member.port, socket_timeout=3))
+                client = as_sent(redis.Redis(port=self.member.port, socket_timeout=SECONDS_MAX))
                 while not self.ends:
                     last = self.entries[-1][0] if self.entries else "0"
                     found = client.execute_command("XREAD", "COUNT", "100", "BLOCK", "100", "STREAMS", "changes", last)
@@ -174,6 +191,38 @@ class ReplicaSetCase(ReplicaTest):
         self.wait_until(holds, lambda: "nobody leads:\n" + "\n".join(m.server.log()[-1500:] for m in members))
         return found[0]
 
+    def lead(self, members, *words):
+        """Has whoever leads do it, and again where another one leads by then: it may be done twice. Its answer; where it
+        had been done by an attempt that was not answered, OK. Another error is raised."""
+        answers, unanswered = [], []
+
+        def answered():
+            leader = self.wait_leader(members)
+            try:
+                answers.append(leader.run(*words))
+            except redis.RedisError as error:
+                told = f"{type(error).__name__} {error}"
+                if any(each in told for each in ASK_AGAIN):
+                    unanswered.append(told)
+                elif unanswered and "BUSYKEY" in told:
+                    answers.append("OK")
+                else:
+                    raise
+            return bool(answers)
+        self.wait_until(answered, lambda: f"{words} {unanswered}\n" + "\n".join(m.server.log()[-1500:] for m in members))
+        return answers[-1]
+
+    def hand_over(self, members, to=None, former=None):
+        """Until `to` leads, or another one than `former`: a hand-over is given up where nobody gets a turn in time."""
+        def done():
+            leader = self.wait_leader(members)
+            if leader is to or (to is None and leader is not former):
+                return True
+            if leader.info().get("master_failover_state") == "no-failover":
+                leader.refusal(f"FAILOVER TO 127.0.0.1 {to.port}" if to else "FAILOVER")
+            return False
+        self.wait_until(done, lambda: "\n".join(m.server.log()[-1500:] for m in members))
+
     def assert_equal(self, members):
         def digests():
             try:
@@ -188,9 +237,15 @@ class ReplicaSetCase(ReplicaTest):
                         "\n".join(m.server.log()[-1500:] for m in members))
 
     def assert_kept(self, members, writer):
-        leader = self.wait_leader(members)
-        rows = {leader.run("CGET", "t", f"w{n}", "f:n") for n in writer.acknowledged[-20000:]}
-        self.assertEqual({str(n) for n in writer.acknowledged[-20000:]}, rows)
+        def found():
+            """None where the leader has gone meanwhile."""
+            leader = self.wait_leader(members)
+            with contextlib.suppress(redis.ConnectionError, redis.TimeoutError):
+                return {str(leader.run("CGET", "t", f"w{n}", "f:n")) for n in numbers}, None
+            return None
+        numbers = writer.acknowledged[-20000:]
+        rows, _ = wait_until(found, "the rows")
+        self.assertEqual({str(n) for n in numbers}, rows)
 
     def mount(self, directory):
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", directory], capture_output=True, check=False)

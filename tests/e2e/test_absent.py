@@ -3,6 +3,7 @@ replicas."""
 
 import unittest
 
+from cellar_server import not_on_a_follower
 from wire import OK, M, S, WireTest
 
 
@@ -36,6 +37,7 @@ class AbsentTest(WireTest):
         self.refuse_all("ERR Function not found", ["FCALL f 0", "FCALL_RO f 1 k"])
         self.refused("FUNCTION LOAD x", "ERR This instance has scripting disabled")
 
+    @not_on_a_follower("READONLY and READWRITE mean something in a set")
     def test_a_cluster(self):
         self.refuse_all("ERR This instance has cluster support disabled",
                         ["CLUSTER INFO", "CLUSTER SLOTS", "cluster keyslot k", "READONLY", "READWRITE", "ASKING"])
@@ -46,6 +48,7 @@ class AbsentTest(WireTest):
         self.read("MODULE LIST", [])
         self.refused("MODULE LOAD /x.so", "ERR MODULE command not allowed")
 
+    @not_on_a_follower("a set knows no REPLICAOF")
     def test_replicas(self):
         self.read("REPLICAOF no one", OK)
         self.read("SLAVEOF NO ONE", OK)

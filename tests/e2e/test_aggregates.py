@@ -1,9 +1,17 @@
 """CAGG: the contract's examples, what is refused, limits, threads, one moment. tests/model folds it at random."""
 
+import collections
+import datetime
+import os
 import random
+import sys
 import threading
 import unittest
+import zoneinfo
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from model import aggregates, zones  # noqa: E402
 from wire import D, M, N, OK, WireTest, resp
 
 
@@ -113,7 +121,8 @@ class GroupsTest(WireTest):
                 ("CAGG cities REDUCE HISTOGRAM stat 2 5 5", "BADVALUE", "'5'"),
                 ("CAGG cities REDUCE MEDIAN stat", "ERR", "MEDIAN"),
                 ("CAGG cities BY HOUR REDUCE SUM stat", "ERR", "HOUR"),
-                ("CAGG cities BY KEY COUNT 5", "ERR", "REDUCE"),
+                ("CAGG cities BY KEY COUNT 5", "ERR", "'COUNT' has no effect in CAGG"),
+                ("CAGG cities BY KEY", "ERR", "REDUCE"),
                 ("CAGG cities REDUCE SUM stat LIMIT 0 0", "ERR", "LIMIT"),
                 ("CAGG cities REDUCE SUM stat LIMIT 0 1 LIMIT 0 1", "ERR", "LIMIT"),
                 ("CAGG cities " + "REDUCE SUM stat " * 65, "TOOLARGE", "65"),
@@ -145,6 +154,158 @@ class GroupsTest(WireTest):
         self.assertEqual(fields[b"columns"], [b"stat:pop"])
 
 
+class FunctionsTest(WireTest):
+    """FIRST, LAST, STDDEV, VARIANCE, DELTA, RATE; HAVING; FILL; steps of the calendar."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("TABLE CREATE c KEY dev=utf8#-at=u32 FAMILY n TYPE i64 FAMILY f TYPE f64 FAMILY x", OK)
+
+    def counter(self, row, *values):
+        for at, value in enumerate(values):
+            self.write("CPUT c %s n:c %d TS %d" % (row, value, 1000000 * (1 + at)), OK)
+
+    def test_first_and_last_are_told_by_time(self):
+        for row, at, value in (("a#1", 300, "late"), ("a#2", 100, "low"), ("b#1", 100, "high"), ("b#2", 200, "mid")):
+            self.write("CPUT c %s x:a %s TS %d" % (row, value, at), OK)
+        self.read("CAGG c REDUCE FIRST x AS first REDUCE LAST x AS last",
+                  [[[], M(("first", "low"), ("last", "late"))]])
+        # Rows of 'b' begin with the highest number.
+        self.write("CPUT c b#3 x:a end TS 300", OK)
+        self.read("CAGG c REDUCE LAST x:a SORT last(x:a)", [[[], M(("last(x:a)", "end"))]])
+        self.read("CAGG c BY PART dev REDUCE LAST x:a AS v REVERSE SORT v",
+                  [[["b"], M(("v", "end"))], [["a"], M(("v", "late"))]])
+        self.read("CAGG c PREFIX nix REDUCE FIRST x REDUCE STDDEV x REDUCE VARIANCE x REDUCE DELTA x REDUCE RATE x",
+                  [[[], M(("first(x)", None), ("stddev(x)", None), ("variance(x)", None), ("delta(x)", None),
+                          ("rate(x)", None))]])
+
+    def test_spread_of_the_sample(self):
+        for at, value in enumerate((2, 4, 4, 4, 5, 5, 7, 9)):
+            self.write("CPUT c a#%d n:a %d f:a %s" % (at, value + 2**62, value * 1e307), OK)
+        self.read("CAGG c REDUCE VARIANCE n AS v REDUCE STDDEV n AS s REDUCE VARIANCE f AS fv",
+                  [[[], M(("v", D("4.571428571428571")), ("s", D("2.138089935299395")), ("fv", D("inf")))]])
+        self.read("CAGG c RANGE [a#0 [a#0 REDUCE VARIANCE n AS v", [[[], M(("v", None))]])
+        stddev = self.call("CAGG c REDUCE STDDEV f")[0][1]
+        self.assertAlmostEqual(float(dict(stddev)["stddev(f)"] if isinstance(stddev, dict) else stddev[1]) / 1e307,
+                               2.138089935299395)
+        self.write("CPUT c a#9 f:a inf", OK)
+        self.read("CAGG c REDUCE VARIANCE f AS v", [[[], M(("v", D("nan")))]])
+        self.read("CAGG c REDUCE VARIANCE f AS v HAVING v GE 0", [])
+        self.read("CAGG c REDUCE VARIANCE f AS v HAVING v NE 0", [[[], M(("v", D("nan")))]])
+
+    def test_growth_of_counters(self):
+        self.counter("a#1", 10, 15, 15, 3, 4)
+        self.counter("b#1", 100, 50)
+        self.read("CAGG c BY PART dev REDUCE DELTA n AS d REDUCE RATE n AS r VERSIONS ALL",
+                  [[["a"], M(("d", 9), ("r", D("2.25")))], [["b"], M(("d", 50), ("r", D("50")))]])
+        self.read("CAGG c REDUCE DELTA * AS d REDUCE RATE * AS r VERSIONS ALL",
+                  [[[], M(("d", 59), ("r", D("14.75")))]])
+        # The newest version alone has not grown.
+        self.read("CAGG c REDUCE DELTA n AS d REDUCE RATE n:c AS r BY KEY",
+                  [[["a#1"], M(("d", 0), ("r", None))], [["b#1"], M(("d", 0), ("r", None))]])
+        self.read("CAGG c BY TIME 2s REDUCE DELTA n AS d VERSIONS ALL",
+                  [[[0], M(("d", 0))], [[2000000], M(("d", 0))], [[4000000], M(("d", 1))]])
+        self.write("CPUT c z#1 f:a 0.1 TS 1", OK)
+        self.write("CPUT c z#1 f:a 0.3 TS 2", OK)
+        self.read("CAGG c REDUCE DELTA f AS d VERSIONS ALL", [[[], M(("d", D("0.19999999999999998")))]])
+
+    def test_having_comes_before_sort_and_limit(self):
+        for dev, count in (("a", 1), ("b", 5), ("c", 3), ("d", 4)):
+            for at in range(count):
+                self.write("CPUT c %s#%d n:a %d x:t %s" % (dev, at, at, "z" + dev), OK)
+        self.read("CAGG c BY PART dev REDUCE COUNT n AS n HAVING n GE 3 HAVING n NE 5 SORT n DESC LIMIT 0 1",
+                  [[["d"], M(("n", 4))]])
+        self.read("CAGG c BY PART dev REDUCE SUM n AS n REDUCE MAX x AS x HAVING n LT 9.5 HAVING x gt zb",
+                  [[["c"], M(("n", 3), ("x", "zc"))], [["d"], M(("n", 6), ("x", "zd"))]])
+        self.read("CAGG c BY PART dev REDUCE AVG n AS n HAVING n EQ 1.0", [[["c"], M(("n", D("1")))]])
+        self.read("CAGG c BY PART dev REDUCE SUM f AS n REDUCE MAX f AS x REDUCE COUNT * AS k HAVING x EQ 0", [])
+        self.refused("CAGG c REDUCE COUNT * AS n HAVING m GT 1", "ERR HAVING 'm' is the name of no REDUCE")
+        self.refused("CAGG c REDUCE COUNT * AS n HAVING n GT x", "BADVALUE HAVING 'n': 'x' is not a number")
+        self.refused("CAGG c REDUCE COUNT * AS n HAVING n MATCH 1", "ERR syntax error: 'MATCH'")
+        self.refused("CAGG c REDUCE COUNT * AS n HAVING n GT", "ERR syntax error")
+        self.refused("CAGG c REDUCE HISTOGRAM n 1 0 AS h HAVING h GT 1", "ERR HAVING 'h' is not one number")
+        self.refused("CAGG c REDUCE COUNT * AS n " + "HAVING n GT 1 " * 65, "TOOLARGE 65 HAVINGs, the limit is 64")
+
+    def test_fill_adds_steps_between_first_and_last(self):
+        for row, value in (("a#0", 5), ("a#30", 7), ("b#10", 1), ("b#25", 2), ("c#10", 1)):
+            self.write("CPUT c %s n:a %d" % (row, value), OK)
+        self.read("CAGG c BY PART dev BY PART at STEP 10 REDUCE SUM n AS n FILL NULL",
+                  [[["a", 30], M(("n", 7))], [["a", 20], M(("n", None))], [["a", 10], M(("n", None))], [["a", 0], M(("n", 5))],
+                   [["b", 20], M(("n", 2))], [["b", 10], M(("n", 1))], [["c", 10], M(("n", 1))]])
+        # Before in time, which is behind in the order of the keys.
+        self.read("CAGG c PREFIX a BY PART at STEP 10 REDUCE SUM n AS n REDUCE MAX n AS m FILL PREVIOUS",
+                  [[[30], M(("n", 7), ("m", 7))], [[20], M(("n", 5), ("m", 5))], [[10], M(("n", 5), ("m", 5))],
+                   [[0], M(("n", 5), ("m", 5))]])
+        self.read("CAGG c BY PART at STEP 10 BY PART dev REDUCE SUM n AS n FILL -1 HAVING n LT 2 SORT n",
+                  [[[20, "a"], M(("n", -1))], [[10, "a"], M(("n", -1))], [[10, "b"], M(("n", 1))], [[10, "c"], M(("n", 1))]])
+        self.read("CAGG c PREFIX a BY VALUE n:a STEP 0.5 REDUCE COUNT n AS n FILL 0 LIMIT 1 2",
+                  [[[D("5.5")], M(("n", 0))], [[D("6")], M(("n", 0))]])
+        # Behind the greatest integer steps are floats.
+        self.write("CPUT c e#1 x:a 0 AS u64", OK)
+        self.write("CPUT c e#2 x:a 8e19 AS f64", OK)
+        self.read("CAGG c PREFIX e BY VALUE x:a STEP 18446744073709551615 REDUCE COUNT * AS n FILL NULL LIMIT 0 4",
+                  [[[0], M(("n", 1))], [[N(18446744073709551615)], M(("n", None))], [[D("3.6893488147419103e+19")], M(("n", None))],
+                   [[D("5.5340232221128655e+19")], M(("n", None))]])
+        self.refused("CAGG c BY PART dev REDUCE COUNT * FILL NULL",
+                     "ERR FILL needs one BY TIME or BY with STEP, and there are 0")
+        self.refused("CAGG c BY TIME 1d BY PART at STEP 5 REDUCE COUNT * FILL NULL",
+                     "ERR FILL needs one BY TIME or BY with STEP, and there are 2")
+        self.refused("CAGG c BY TIME 1d REDUCE COUNT * FILL PREV", "BADVALUE FILL 'PREV' is not NULL, PREVIOUS or a number")
+        self.write("CPUT c z#4000000000 n:a 1", OK)
+        self.refused("CAGG c BY PART at STEP 1 REDUCE COUNT * FILL NULL", "TOOLARGE the groups take more than agg-max-memory")
+
+    def test_steps_of_the_calendar(self):
+        def day(text):
+            when = datetime.datetime.fromisoformat(text + "+00:00")
+            return int(when.timestamp()) * 1000000
+        for at, text in enumerate(("2026-01-31T23:30", "2026-02-01T00:10", "2026-03-29T12:00", "2026-12-31T23:30")):
+            self.write("CPUT c a#%d n:a 1 TS %d" % (at, day(text)), OK)
+        self.read("CAGG c BY TIME 1mo REDUCE COUNT n AS n FILL 0 LIMIT 0 3",
+                  [[[day("2026-01-01")], M(("n", 1))], [[day("2026-02-01")], M(("n", 1))], [[day("2026-03-01")], M(("n", 1))]])
+        self.read("CAGG c BY TIME 1mo TZ Europe/Berlin REDUCE COUNT n AS n LIMIT 0 2",
+                  [[[day("2026-01-31T23:00")], M(("n", 2))], [[day("2026-02-28T23:00")], M(("n", 1))]])
+        self.read("CAGG c BY TIME 1y REDUCE COUNT n AS n", [[[day("2026-01-01")], M(("n", 4))]])
+        self.read("CAGG c BY TIME 1y TZ Europe/Berlin REDUCE COUNT n AS n",
+                  [[[day("2025-12-31T23:00")], M(("n", 3))], [[day("2026-12-31T23:00")], M(("n", 1))]])
+        self.read("CAGG c BY TIME 1w REDUCE COUNT n AS n LIMIT 0 2",
+                  [[[day("2026-01-26")], M(("n", 2))], [[day("2026-03-23")], M(("n", 1))]])
+        for words, code in (("BY TIME 1mo TZ Europe/Nowhere", "ERR no time zone 'Europe/Nowhere'"),
+                            ("BY TIME 1mo TZ ../../../etc/passwd", "ERR no time zone"), ("BY TIME 1d TZ /etc/localtime", "ERR no time zone"),
+                            ("BY TIME 1d TZ Europe", "ERR no time zone 'Europe'"),
+                            ("BY TIME 1d TZ Europe//Berlin", "ERR no time zone 'Europe//Berlin'"), ("BY TIME 0mo", "ERR TIME '0mo' is no duration"),
+                            ("BY TIME mo", "ERR TIME 'mo'"), ("BY TIME 1000001w", "ERR TIME"), ("BY TIME -1y", "ERR TIME"),
+                            ("BY TIME 1x TZ UTC", "ERR")):
+            self.refused("CAGG c %s REDUCE COUNT *" % words, code)
+
+    def test_local_days_beside_python(self):
+        """Instants of 1970 to 2037: many in some zones, some in all that there are."""
+        client = self.server.client()
+        rng = random.Random(7)
+        end = 68 * 365 * zones.DAY
+        some = ("Europe/Berlin", "America/New_York", "America/Sao_Paulo", "America/St_Johns", "Asia/Kolkata", "Asia/Tehran",
+                "Australia/Lord_Howe", "Pacific/Apia", "Africa/Monrovia", "Pacific/Chatham", "Antarctica/Troll", "UTC")
+        for table, count, names in (("many", 10000, some), ("all", 200, sorted(zoneinfo.available_timezones()))):
+            client.execute_command("TABLE", "CREATE", table, "FAMILY", "t")
+            # In the first day a step may begin before 1970.
+            early = {at * zones.DAY // 60 for at in range(120)}
+            instants = sorted({rng.randrange(end) for _ in range(count)} | early)
+            for begin in range(0, len(instants), 1000):
+                pipe = client.pipeline(transaction=False)
+                for at in instants[begin:begin + 1000]:
+                    pipe.execute_command("CPUT", table, "r", "t:%d" % at, "1", "TS", at)
+                pipe.execute()
+            compared = 0
+            for zone in names:
+                words = ["1d", rng.choice(["1w", "1mo", "1y", "3mo", "5d", "2w"]), rng.choice(["1h", "6h", "90m", "7h"])]
+                for word in words if table == "many" else [rng.choice(words)]:
+                    step = zones.TimeStep(word.encode(), zone.encode(), aggregates.read_duration)
+                    got = client.execute_command("CAGG", table, "BY", "TIME", word, "TZ", zone, "REDUCE", "COUNT", "*")
+                    want = collections.Counter(step.begin(at) for at in instants)
+                    self.assertEqual([(group[0][0], group[1][1]) for group in got], sorted(want.items()), (zone, word))
+                    compared += len(instants)
+            self.assertGreaterEqual(compared, 100000)
+
+
 class LargeTest(WireTest):
     """Slices, threads, memory, writers beside it."""
 
@@ -171,7 +332,9 @@ class LargeTest(WireTest):
                    "BY KEY 1 REDUCE SUM t REDUCE MIN t:a REDUCE MAX v:f REDUCE DISTINCT t",
                    "BY COLUMN REDUCE QUANTILE * 3 0.1 0.5 0.99 REDUCE HISTOGRAM * 2 0 500",
                    "RANGE [c [f BY KEY 1 BY VALUE t:a STEP 100 REDUCE COUNT t:b SORT count(t:b) DESC LIMIT 0 7",
-                   "BY PART 2 STEP 1000 REVERSE REDUCE SUM t:d REDUCE DISTINCT v:f"]
+                   "BY PART 2 STEP 1000 REVERSE REDUCE SUM t:d REDUCE DISTINCT v:f",
+                   "BY KEY 1 BY PART 2 STEP 5000 FILL PREVIOUS REDUCE FIRST t:a REDUCE LAST t REDUCE DELTA v:f REDUCE RATE t "
+                   "HAVING first(t:a) GT 0 SORT first(t:a) LIMIT 0 9"]
         want = None
         for threads in (0, 1, 3):
             client.config_set("agg-threads", threads)

@@ -228,6 +228,60 @@ class AvroTest(ToolTest):
             self.assertIn(self.path("in.avro") + ": byte ", said)
             self.assertIn(why.split(": ", 1)[-1], said, schema)
 
+    def schema(self, **types):
+        """ROW with other types of its fields."""
+        cell = {**CELL, "fields": [{"name": field["name"], "type": types.get(field["name"], field["type"])}
+                                   for field in CELL["fields"]]}
+        return {**ROW, "fields": [{"name": "key", "type": types.get("key", "bytes")},
+                                  {"name": "cells", "type": {"type": "array", "items": cell}}]}
+
+    def test_logical_types_are_converted(self):
+        dice = random.Random(SEED)
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f", "VERSIONS", "9")
+        logical = lambda type_, word, **more: {"type": type_, "logicalType": word, **more}
+        for type_, number, micros in ((logical("long", "timestamp-millis"), 1_700_000_000_123, 1_700_000_000_123_000),
+                                      (logical("long", "timestamp-micros"), 1_700_000_000_123_456, 1_700_000_000_123_456),
+                                      (["null", logical("int", "date")], 19_000, 19_000 * 86_400_000_000),
+                                      ("long", 7, 7)):
+            branch = long(1) if isinstance(type_, list) else b""
+            body = text("at") + long(1) + text("f") + text("q") + branch + long(number) + text("v") + long(0)
+            self.import_(header(self.schema(timestamp=type_)) + block(body))
+            self.assertEqual([[micros, b"v"]], self.cells()[b"at"][b"f:q"])
+            self.run_command("CDEL", "t", "at")
+        # Bigtable's own schema says it beside the type.
+        beside = self.schema()
+        beside["fields"][1]["type"]["items"]["fields"][2]["logicalType"] = "timestamp-millis"
+        self.import_(header(beside) + block(record("beside", ("f", "q", 5, "v"))))
+        self.assertEqual([[5000, b"v"]], self.cells()[b"beside"][b"f:q"])
+        for _ in range(200):
+            scale, size = dice.randrange(0, 30), dice.randrange(1, 40)
+            number = dice.choice((0, -1, dice.randrange(-2**(8 * size - 1), 2**(8 * size - 1))))
+            raw = number.to_bytes(size, "big", signed=True)
+            fixed = dice.random() < 0.5
+            type_ = logical("fixed", "decimal", name="D", size=size, precision=99, scale=scale) if fixed else \
+                logical("bytes", "decimal", precision=99, scale=scale)
+            body = text("n") + long(1) + text("f") + text("q") + long(1) + (raw if fixed else text(raw)) + long(0)
+            self.import_(header(self.schema(value=type_)) + block(body), "-q")
+            digits = str(abs(number)).rjust(scale + 1, "0")
+            wanted = ("-" if number < 0 else "") + (digits[:-scale] + "." + digits[-scale:] if scale else digits)
+            self.assertEqual(wanted, self.cells()[b"n"][b"f:q"][0][1].decode())
+        name = "3b241101-e2bb-4255-8caf-4136c7629d11"
+        uuid = {"uuid": (logical("string", "uuid"), text(name)),
+                "fixed": (logical("fixed", "uuid", name="U", size=16), bytes.fromhex(name.replace("-", "")))}
+        for type_, key in uuid.values():
+            body = key + long(1) + text("f") + text("q") + long(1) + text("v") + long(0)
+            self.import_(header(self.schema(key=type_)) + block(body))
+            self.assertIn(name.encode(), self.cells())
+        late = self.import_(header(self.schema(timestamp=logical("long", "timestamp-millis"))) +
+                            block(record("late", ("f", "q", 2**60, "v"))), status=1)
+        self.assertIn("beyond what microseconds can say", late)
+        for field, type_ in (("timestamp", logical("long", "timestamp-nanos")), ("timestamp", logical("int", "time-millis")),
+                             ("timestamp", ["null", logical("long", "local-timestamp-millis")]),
+                             ("value", logical("bytes", "big-decimal")), ("key", ["null", logical("bytes", "unheard-of")]),
+                             ("value", logical("fixed", "duration", name="D", size=12))):
+            said = self.import_(header(self.schema(**{field: type_})), status=2)
+            self.assertRegex(said, f"the logical type '[a-z-]+' of {field} cannot be read")
+
     def test_an_import_and_an_export_that_are_killed_go_on(self):
         dice = random.Random(SEED)
         self.fill(3000)

@@ -10,7 +10,7 @@ import time
 import unittest
 
 import redis
-from cellar_server import CellarServer, binary
+from cellar_server import CellarServer, binary, wait_until
 
 # `make soak` makes a hundred.
 BACKUPS = int(os.environ.get("CELLAR_BACKUPS", 6))
@@ -217,10 +217,7 @@ class BackupTest(unittest.TestCase):
         self.assertEqual(files, client.execute_command("BACKUP", "LIST"))
         client.execute_command("CONFIG", "SET", "backup-sealed-ttl", 1)
         self.wait(client, "idle")
-        deadline = time.monotonic() + 60
-        while any(os.path.exists(path) for path in files):
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        wait_until(lambda: not any(os.path.exists(path) for path in files))
         client.close()
 
     def test_without_a_log(self):
@@ -280,10 +277,7 @@ class BackupTest(unittest.TestCase):
         server = self.server(backupdirname=other)
         client = server.client()
         client.execute_command("BACKUP", "START")
-        deadline = time.monotonic() + 60
-        while self.status(client)["state"] != b"failed":
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.01)
+        wait_until(lambda: self.status(client)["state"] == b"failed")
         self.assertIn(b"is in use otherwise", self.status(client)["error"])
         self.assertEqual(before, sorted(os.listdir(other)))
         client.close()
@@ -295,23 +289,16 @@ class BackupTest(unittest.TestCase):
         server = self.server(**{"backupdirname": both, "archive-dir": both, "archive-timeout": "1s"})
         client = server.client()
         client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
-        deadline = time.monotonic() + 60
-
-        def wait(condition):
-            while not condition():
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.01)
-
-        wait(lambda: "cellar.archive" in os.listdir(both))
+        wait_until(lambda: "cellar.archive" in os.listdir(both))
         client.execute_command("BACKUP", "START")
-        wait(lambda: self.status(client)["state"] == b"failed")
+        wait_until(lambda: self.status(client)["state"] == b"failed")
         self.assertIn(b"is an archive: a backup needs a folder of its own", self.status(client)["error"])
-        wait(lambda: any(name.endswith(".log") for name in os.listdir(both)))
+        wait_until(lambda: any(name.endswith(".log") for name in os.listdir(both)))
         before = sorted(os.listdir(both))
         client.execute_command("BACKUP", "CLEANUP")
-        wait(lambda: self.status(client)["state"] == b"idle")
+        wait_until(lambda: self.status(client)["state"] == b"idle")
         client.execute_command("CPUT", "t", "r", "f:a", "1")
-        wait(lambda: len(os.listdir(both)) > len(before))
+        wait_until(lambda: len(os.listdir(both)) > len(before))
         self.assertLess(set(before), set(os.listdir(both)))
         client.close()
 
@@ -331,16 +318,10 @@ class BackupTest(unittest.TestCase):
             pipe.execute_command("CPUT", "t", f"r{i}", "f:a", f"{i} " + os.urandom(400).hex())
         pipe.execute()
         client.execute_command("BACKUP", "START")
-        deadline = time.monotonic() + 120
-        while self.status(client)["state"] != b"failed":
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
+        wait_until(lambda: self.status(client)["state"] == b"failed")
         self.assertIn(b"No space left", self.status(client)["error"])
         client.execute_command("CPUT", "t", "later", "f:a", "1")
-        deadline = time.monotonic() + 60
-        while os.listdir(mount):
-            self.assertLess(time.monotonic(), deadline, os.listdir(mount))
-            time.sleep(0.02)
+        wait_until(lambda: not os.listdir(mount), lambda: os.listdir(mount))
         client.close()
         server.stop()
 

@@ -111,7 +111,7 @@ class PutAndGetTest(CellTest):
                           "CPUT t r IF f:a f:a 1", "CPUT t r IF ROW EQ 1 f:a 1")
         self.refused("CPUT t r f:a 1 AS number", "ERR unknown type")
         self.refused("CPUT t r f:a 1 TS -1", "ERR timestamp")
-        self.refused("CPUT t r f:a 1 TS now", "ERR timestamp")
+        self.refused("CPUT t r f:a 1 TS soon", "ERR 'soon' is not a time")
         self.refused("CPUT t r f:a 1 TTL 0", "ERR")
         self.refused("CPUT t r f:a 1 TTL soon", "ERR")
         self.refused("CPUT none r f:a 1", "NOTABLE no table 'none' in keyspace '0'")
@@ -169,7 +169,7 @@ class PutAndGetTest(CellTest):
         self.syntax_error("CGET t r f:a AT", "CGET t r f:a AT 1 AT 1", "CGET t r f:a WITHTS WITHTS",
                           "CGET t r f:a LATEST")
         self.refused("CGET t r f:a AT -1", "ERR timestamp")
-        self.refused("CGET t r f:a AT x", "ERR timestamp")
+        self.refused("CGET t r f:a AT x", "ERR 'x' is not a time")
         self.refused("CGET t r f", "ERR")
         self.refused("CGET none r f:a", "NOTABLE")
         self.refused("CGET t r x:a", "NOFAMILY")
@@ -435,7 +435,11 @@ class ScanTest(CellTest):
         self.read("CCOUNT t BY CELLS", 20)
         self.read("CCOUNT t BY CELLS VERSIONS ALL", 21)
         self.read("CCOUNT t WHERE n:b GE 25 COLUMNS 1 f", 5)
-        self.read("CCOUNT t COUNT 1 CELLS 1 KEYSONLY STATS SNAPSHOT REVERSE", 10)
+        for words in ("COUNT 1", "CELLS 1", "KEYSONLY", "STATS", "SNAPSHOT", "WITHTS", "WITHTYPE", "WITHTTL", "WITHLABELS",
+                      "STATE"):
+            self.refused(f"CCOUNT t {words}", f"ERR syntax error: '{words.split()[0]}' has no effect in CCOUNT")
+        self.refused("CCOUNT t REVERSE", "ERR syntax error: REVERSE has no effect in CCOUNT without EACH or FROM")
+        self.read("CCOUNT t REVERSE EACH 1 1", 10)
         self.read("CCOUNT t PREFIX row1 ROWS 1 row2 BY CELLS", 4)
         self.read("CCOUNT t PERROW 1 BY COLUMNS", 10)
         self.read("CCOUNT t FILTER 'value = 81'", 1)

@@ -10,7 +10,7 @@ import unittest
 
 import redis
 
-from cellar_server import CellarServer, binary, tool
+from cellar_server import CellarServer, binary, tool, wait_until
 
 SEED = int(os.environ.get("CELLAR_COMPRESS_SEED", "1"))
 NOW = 1_900_000_000_000_000
@@ -154,7 +154,7 @@ class AlikeTest(CompressTest):
             if step % 300 == 250:
                 self.clients[1].execute_command("DEBUG", "RELOAD")
             if step % 500 == 400:
-                time.sleep(0.2)  # the log is written, not synced: a kill loses nothing
+                self.clients[1].execute_command("WAITAOF", 1, 0, 0)  # a kill loses nothing then
                 self.packs.crash()
                 self.connect()
                 self.both(["DEBUG", "SET-TIME", now])
@@ -195,6 +195,7 @@ class AlikeTest(CompressTest):
         entries = []
         for client in self.clients:
             client.execute_command("CONFIG", "SET", "feed-sync", "1")
+            client.execute_command("WAITAOF", 1, 0, 0)  # then it shows everything
             told = []
             last = b"0-0"
             deadline = time.monotonic() + 60
@@ -241,15 +242,10 @@ class AlikeTest(CompressTest):
             self.assertEqual(asked(one, words), asked(two, words), words)
 
     def same(self, leader, follower):
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            digests = [asked(client, ["DEBUG", "DIGEST"]) for client in (leader, follower.client())]
-            if digests[0] == digests[1]:
-                return
-            time.sleep(0.05)
-        scans = [client.execute_command("CSCAN", "t", "0", "VERSIONS", "ALL", "COUNT", "10000") for client in (leader, follower.client())]
-        self.assertEqual(scans[0], scans[1])
-        self.fail(f"the follower does not come to the same state: {digests}")
+        def asked_both(words):
+            return [asked(client, words) for client in (leader, follower.client())]
+        wait_until(lambda: len(set(asked_both(["DEBUG", "DIGEST"]))) == 1,
+                   lambda: asked_both(["CSCAN", "t", "0", "VERSIONS", "ALL", "COUNT", "10000"]))
 
     def test_limits_are_of_the_plain_value(self):
         self.plain, self.packs = self.pair(max_value_bytes="10000")

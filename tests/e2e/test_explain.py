@@ -49,7 +49,7 @@ class ExplainTest(Conversation):
         self.check('CSCAN t 0 RANGE [hamburg#3 (hamburg#7', bounds=[[b'[hamburg#3', b'(hamburg#7']])
         self.check('CSCAN t 0 RANGE (hamburg#3 [ulm PREFIX munich#', bounds=[[b'[hamburg#4', b'[ulm']])
         self.check('CSCAN t 0 RANGE [z (a', bounds=[])
-        self.check('CCOUNT t ROWS 2 ulm#1 hamburg#1 REVERSE', direction=b'reverse',
+        self.check('CCOUNT t ROWS 2 ulm#1 hamburg#1 EACH 2 1 REVERSE', direction=b'reverse',
                    bounds=[[b'[hamburg#1', b'(hamburg#2'], [b'[ulm#1', b'(ulm#2']])
         estimated = self.explain('CSCAN t 0 PREFIX ulm# COLUMNS 1 f')[b'estimated']
         self.assertEqual(estimated, {b'rows': 10, b'cells': 20})
@@ -72,9 +72,13 @@ class ExplainTest(Conversation):
             b"COLPREFIX f 'x#7' means this one i64, not those that begin with its digits: a range finds neighbours"])
         self.check('CSCAN d 0 COLRANGE f [z [a TIME 9 3', notes=[
             b"COLRANGE f '[z' '[a' is empty: its min comes after its max in the order 'utf8#i64'",
-            b'TIME is empty: its min is above its max'])
+            b'TIME is empty: no time is within its min and its max'])
         self.check('CSCAN t 0 INDEX n BETWEEN [9 [1', notes=[
             b"BETWEEN '[9' '[1' is empty: its min is larger than its max"])
+        for bounds in ('(2 (2', '(2 [2', '[2 (2', '[2 [2', '(2 (3', '- +', '(-0 (0'):
+            self.check('CSCAN t 0 INDEX n BETWEEN ' + bounds, notes=[])
+        self.check('CSCAN d 0 RANGE (5 (5', notes=[])
+        self.check('CSCAN d 0 COLRANGE f (a#1 (a#1 COLRANGE f (a (a', notes=[])
         self.assertEqual([b'0', []], self.ask('CSCAN t 0 RANGE [z (a'))  # the reply stays what the contract says
         self.assertEqual([reversed_range], self.ask('CSCAN t 0 RANGE [z (a STATS')[2][b'notes'])
         self.assertNotIn(b'notes', self.ask('CSCAN t 0 RANGE [a (z STATS')[2])

@@ -4,14 +4,18 @@ import base64
 import json
 import os
 import random
+import re
 import signal
+import socket
 import subprocess
+import threading
 import time
 import unittest
 
 from cellar_server import CellarServer, is_sanitized, measured_run, tool
 from tool_test import SECONDS_MAX, ToolTest
 
+MARK = re.compile(rb'^\{"(begin|schema|end)":.*\n', re.MULTILINE)
 SEED = int(os.environ.get("CELLAR_EXPORT_SEED", "1"))
 TYPES = {
     "string": lambda r: "".join(r.choice("aé\n\"\\\t, 日") for _ in range(r.randrange(20))),
@@ -25,6 +29,39 @@ TYPES = {
     "f64": lambda r: r.choice(("0.1", "-0", "-inf", "1e300", "2", "5e-324")),
     "uuid": lambda r: "3b241101-e2bb-4255-8caf-4136c7629d11",
 }
+
+
+class LostAnswer:
+    """A door to a server that closes the first connection that has asked for a snapshot once the answer is there."""
+
+    def __init__(self, port):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port, self.target, self.lost = self.listener.getsockname()[1], port, 0
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        with client, socket.create_connection(("127.0.0.1", self.target)) as server:
+            while request := client.recv(1 << 16):
+                server.sendall(request)
+                answer = server.recv(1 << 20)
+                if b"SNAPSHOT\r\n$6\r\nCREATE" in request and self.lost == 0:
+                    self.lost += 1
+                    return
+                client.sendall(answer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
 
 
 class ExportTest(ToolTest):
@@ -79,7 +116,12 @@ class ExportTest(ToolTest):
         whole = b"".join(subprocess.run(["zstd", "-dc", self.path(f"u.rows.zst.{i}")], capture_output=True,
                                         check=True).stdout for i in range(3)) if self.has_zstd() else None
         if whole is not None:
-            self.assertEqual(self.read("t.rows").split(b"\n", 1)[1], whole)
+            self.assertEqual(self.rows_of(self.read("t.rows")), self.rows_of(whole))
+
+    @staticmethod
+    def rows_of(export):
+        """Its lines without those that mark its beginning and end."""
+        return MARK.sub(b"", export)
 
     @staticmethod
     def has_zstd():
@@ -90,10 +132,12 @@ class ExportTest(ToolTest):
         self.run_command("CPUT", "t", "r", "f:a", "7", "AS", "u64", "TS", "5", "f:b", b"\xff", "TS", "6", "EXPIREAT",
                          "4000000000000000", "f:c", "true", "AS", "bool", "TS", "7")
         out, said = self.export("t")
+        begin, row, end = map(json.loads, out.splitlines())
+        self.assertEqual([{"begin": "rows"}, {"end": {"lines": 1}}], [begin, end])
         self.assertEqual({"row": "r", "cells": [["f:a", 5, "u64", 7, None],
                                                 ["f:b", 6, "bytes", {"b64": base64.b64encode(b"\xff").decode()},
                                                  4000000000000000],
-                                                ["f:c", 7, "bool", True, None]]}, json.loads(out))
+                                                ["f:c", 7, "bool", True, None]]}, row)
         self.assertIn("1 rows, 3 cells written", said)
 
     def test_other_formats_are_read_back_too(self):
@@ -166,6 +210,93 @@ class ExportTest(ToolTest):
         _, said = self.export("t", "-o", self.path("part"), "--resume", self.path("state"), "PREFIX", "r", status=2)
         self.assertIn("is the state of another export", said)
 
+    def test_a_cut_export_is_told_of_when_it_is_imported(self):
+        """Cut at every line and at bytes drawn, in one file and in parts behind each other; one without marks is warned of."""
+        dice = random.Random(SEED)
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.put_rows(30, "v" * 5000)
+        self.export("t", "-o", self.path("part"), "--split", "2", "--schema")
+        whole = self.read("part.0") + self.read("part.1")
+        self.write("t.rows", whole)
+        words = ("cellar-import", "t", self.path("t.rows"), "--create-table")
+        with CellarServer(options=self.OPTIONS) as other:
+            self.assertNotIn("warning", self.run_tool(*words, port=other.port)[1])
+            ends = [i + 1 for i, byte in enumerate(whole[:-1]) if byte == 10]
+            ends += [dice.randrange(20, len(whole) - 2) for _ in range(30)]
+            for end in ends:
+                if end == len(self.read("part.0")):
+                    continue
+                self.write("t.rows", whole[:end])
+                said = subprocess.run([tool(words[0]), "-p", str(other.port), *words[1:]], capture_output=True, text=True,
+                                      timeout=SECONDS_MAX, check=False)
+                self.assertEqual(2, said.returncode, (end, said.stderr))
+                self.assertIn("cut", said.stderr)
+            lines = whole.splitlines(keepends=True)
+            for at in (i for i, line in enumerate(lines) if line.startswith(b'{"row"')):  # a hole in the middle
+                self.write("t.rows", b"".join(lines[:at] + lines[at + 1:]))
+                self.assertIn("some are missing", self.run_tool(*words, port=other.port, status=2)[1])
+            self.write("t.rows", self.rows_of(whole))
+            self.assertIn("warning: the export has no end mark", self.run_tool(*words, port=other.port)[1])
+            # What has grown since goes on where it stopped.
+            self.write("t.rows", whole[:ends[20]])
+            self.run_tool(*words, "--resume", self.path("s"), port=other.port, status=2)
+            self.write("t.rows", whole)
+            self.run_tool(*words, "--resume", self.path("s"), port=other.port)
+            self.assertEqual(30, other.client().execute_command("CCOUNT", "t"))
+
+    def test_a_wide_row_is_several_lines(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        for i in range(30):
+            self.run_command("CPUT", "t", "wide", "f:%d" % i, "x" * (1 << 20), "TS", "1")
+        self.export("t", "-o", self.path("t.rows"), "--schema")
+        lines = self.read("t.rows").splitlines()
+        self.assertGreater(len(lines), 6)
+        self.assertLess(max(map(len, lines)), 6 << 20)
+        with CellarServer(options=self.OPTIONS) as other:
+            self.run_tool("cellar-import", "t", self.path("t.rows"), "--create-table", port=other.port)
+            self.assertEqual(self.run_command("DEBUG", "DIGEST"), other.client().execute_command("DEBUG", "DIGEST"))
+
+    def test_a_failed_export_counts_what_is_safe(self):
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.put_rows(20_000, "v" * 1000)
+        _, said = self.export("t", "-o", "/dev/full", status=2)
+        self.assertIn("\n0 rows, 0 cells are safe", said)
+        for words in ([], ["--resume", self.path("state")]):
+            # A disk that is full behind 4 MB.
+            done = subprocess.run(["bash", "-c", 'ulimit -f 4000; trap "" XFSZ; exec "$@"', "-", tool("cellar-export"), "-p",
+                                   str(self.server.port), "t", "-o", self.path("x"), *words], capture_output=True, text=True,
+                                  timeout=SECONDS_MAX, check=False)
+            self.assertEqual(2, done.returncode, done.stderr)
+            told = int(re.search(r"(\d+) rows, \d+ cells are safe", done.stderr).group(1))
+            if not words:
+                self.assertEqual(0, told)
+                continue
+            with open(self.path("state"), encoding="utf-8") as file:
+                state = json.load(file)
+            self.assertEqual(state["rows"], told)
+            self.assertEqual(told, self.read("x")[:state["bytes"]].count(b'{"row"'))
+            self.export("t", "-o", self.path("x"), *words)
+            self.assertEqual(20_000, self.read("x").count(b'{"row"'))
+        self.assertNotIn(b"export.", b"".join(self.run_command("SNAPSHOT", "LIST")))
+
+    def test_no_error_leaves_the_snapshot_behind(self):
+        """A state that cannot be written, parts that cannot be found, an answer that is lost."""
+        self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.put_rows(100, "v")
+        before = self.run_command("SNAPSHOT", "LIST")
+        self.run_command("ACL", "SETUSER", "few", "on", ">pw", "~*", "+@all", "-table|sample")
+        few = ["--user", "few", "-a", "pw"]
+        for words in (["--resume", "/nowhere/s"], ["--resume", "/nowhere/s", "--split", "2"],
+                      ["--resume", self.path("s"), "--split", "2", *few], ["--split", "2", *few]):
+            _, said = self.export("t", "-o", self.path("x"), *words, status=2)
+            self.assertNotIn("the same command continues", said)
+            self.assertEqual(before, self.run_command("SNAPSHOT", "LIST"), words)
+        for words in ([], ["--resume", self.path("s")], ["--split", "2"]):
+            with LostAnswer(self.server.port) as door:
+                self.export("t", "-o", self.path("x"), *words, status=2, port=door.port)
+            self.assertEqual(1, door.lost)
+            self.assertEqual(before, self.run_command("SNAPSHOT", "LIST"), words)
+
     def put_rows(self, rows, value):
         pipe = self.server.client().pipeline(transaction=False)
         for i in range(rows):
@@ -199,7 +330,9 @@ class ExportTest(ToolTest):
                 kills += begun
             subprocess.run(words, stdin=subprocess.DEVNULL, timeout=SECONDS_MAX, check=True)
             names = ["part"] if parts == "1" else ["part.0", "part.1", "part.2"]
-            self.assertTrue(self.read("whole") == b"".join(self.read(name) for name in names), parts)
+            self.assertTrue(self.rows_of(self.read("whole")) == self.rows_of(b"".join(map(self.read, names))), parts)
+            for name in names:
+                self.assertEqual(self.read(name).count(b'{"row"'), json.loads(self.read(name).splitlines()[-1])["end"]["lines"])
             left = [name for name in self.run_command("SNAPSHOT", "LIST")]
             self.put_rows(20_000, "then" + "x" * 300)
         print("snapshots of exports that were killed before they had a state:", len(left))
@@ -207,6 +340,8 @@ class ExportTest(ToolTest):
     def test_its_snapshot_is_dropped_at_the_end(self):
         self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
         self.run_command("CPUT", "t", "r", "f:a", "1")
+        for left in self.run_command("SNAPSHOT", "LIST"):  # by exports that other tests have killed
+            self.run_command("SNAPSHOT", "DROP", left)
         self.run_command("SNAPSHOT", "CREATE", "mine")
         self.run_command("CPUT", "t", "r", "f:a", "2")
         self.export("t", "-o", self.path("x"), "--split", "2", "--resume", self.path("s"))

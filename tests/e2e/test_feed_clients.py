@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from cellar_server import ROOT, CellarTest
+from cellar_server import ROOT, CellarTest, wait_until
 from feed_model import FeedModel, as_sent, read_to_end, table_cells
 from test_clients import CLIENTS, NPM, install_npm_clients, run
 
@@ -155,13 +155,10 @@ class ConsumerTest(CellarTest):
         client.execute_command("FEED", "DROP", "links")
 
     def wait_for(self, path, value):
-        for _ in range(600):
+        def written():
             with open(path, encoding="utf-8") as file:
-                if f'"{value}"' in file.read():
-                    return
-            time.sleep(0.1)
-        with open(path, encoding="utf-8") as file:
-            self.fail(f"{value} does not come: {file.read()[-1000:]}")
+                return file.read()
+        wait_until(lambda: f'"{value}"' in written(), lambda: f"{value} comes: {written()[-1000:]}")
 
     def test_the_consumer_in_python(self):
         self.check("python", ["/usr/bin/python3"])

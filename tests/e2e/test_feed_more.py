@@ -5,7 +5,7 @@ import random
 import time
 import unittest
 
-from cellar_server import CellarServer, CellarTest
+from cellar_server import CellarServer, CellarTest, wait_until
 from feed_model import FeedModel, as_sent, pairs, read_all, table_cells
 
 SEED = int(os.environ.get("CELLAR_SEED", time.time_ns() % 10**9))
@@ -94,12 +94,6 @@ class SnapshotsKept(unittest.TestCase):
     def snapshots(self, server):
         return sorted(name for name in os.listdir(server.directory) if "snap" in name and not name.endswith(".tmp"))
 
-    def wait_until(self, what, seconds=30):
-        deadline = time.monotonic() + seconds
-        while not what():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
-
     def test_entries_outlive_snapshots_and_snapshots_outlive_feeds(self):
         with CellarServer(appendfsync="always", save="", snapshot_keep=3, enable_debug_command="yes") as server:
             client = as_sent(server.client())
@@ -133,7 +127,7 @@ class SnapshotsKept(unittest.TestCase):
             run("FEED DROP", "f")
             run("FEED DROP", "plain")
             run("SAVE")
-            self.wait_until(lambda: len(self.segments(server)) <= 4)
+            wait_until(lambda: len(self.segments(server)) <= 4)
             self.assertGreaterEqual(len(self.segments(server)), 2)
             cells = table_cells(client, "t")
             server.crash()

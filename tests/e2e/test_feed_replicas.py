@@ -1,11 +1,13 @@
 """Feeds on replicas: the same entries with the same ids, over restarts, copies and a change of leader."""
 
+import time
 import unittest
 
 import redis
 
 from feed_model import FeedModel, as_sent, key_of, read_to_end, table_cells
 from group_model import state_of
+from replica_sets import ReplicaSetCase
 from replicas import Node, ReplicaTest
 
 
@@ -148,6 +150,35 @@ class FeedReplicaTest(ReplicaTest):
         self.assertEqual(every[every.index(told[-1]) + 1:], [id for id, _ in entries])
         client.execute_command("XACK", "changes", "g", *every)
         self.assertEqual(0, client.xpending("changes", "g")["pending"])
+
+
+class FeedSetTest(ReplicaSetCase):
+    def test_a_reader_that_waits_on_any_member_hears_of_a_write_before_the_next_heartbeat(self):
+        """What is committed a follower would learn with that. Each write here follows what was heard of the one before, so
+        that it would be heard of a whole second later, and never soon."""
+        heartbeat = 1.0
+        members = self.found(replica_election_timeout=int(heartbeat * 10_000))
+        leader = self.wait_leader(members)
+        leader.run("TABLE CREATE t FAMILY f")
+        leader.run("FEED CREATE changes ON 1 t")
+        leader.run("CPUT t r f:a first")
+        self.assert_equal(members)
+        last = read_to_end(as_sent(leader.server.client()), "changes")[-1][0]
+        for member in members:
+            client = as_sent(member.server.client())
+            reader = client.connection_pool.get_connection("XREAD")
+            took = []
+            for turn in range(11):
+                reader.send_command("XREAD", "BLOCK", 60_000, "STREAMS", "changes", last)
+                self.wait_until(lambda member=member: member.info("clients")["blocked_clients"] == 1, "a client that waits")
+                begin = time.monotonic()
+                leader.run("CPUT", "t", "r", "f:a", turn)
+                [[_, [[last, fields]]]] = reader.read_response()
+                took.append(time.monotonic() - begin)
+                self.assertEqual(str(turn).encode(), dict(zip(fields[::2], fields[1::2]))[b"value"])
+            client.connection_pool.release(reader)
+            took.sort()
+            self.assertLess(took[len(took) // 4], heartbeat / 2, f"{member is leader} {took}")
 
 
 if __name__ == "__main__":

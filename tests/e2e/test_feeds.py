@@ -10,7 +10,7 @@ import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest
+from cellar_server import CellarServer, CellarTest, not_on_a_follower, wait_until
 from feed_model import FeedModel, as_sent, drop_feeds, key_of, pairs, read_all, read_to_end, table_cells
 from wire import M, S, WireTest, resp
 
@@ -240,6 +240,7 @@ class WhatIsTold(FeedTest):
                                    "from": "[0", "to": "(-2"})
         self.assertEqual(told[6], {"op": "delrows", "table": "o", "from": "[a#65535", "to": "(a#65534"})
 
+    @not_on_a_follower("while it carries out so large an EXEC a leader may be taken for dead")
     def test_a_large_step_takes_further_microseconds(self):
         self.do("FEED CREATE f ON 1 t")
         with self.redis.pipeline(transaction=True) as pipe:
@@ -353,13 +354,13 @@ class HowItIsRead(WireTest):
             id = id or got_id
 
             def wait(id=id):
-                got.append(waiting.execute_command("XREAD", "BLOCK", 20000, "STREAMS", "f", id))
+                got.append(waiting.execute_command("XREAD", "BLOCK", 200000, "STREAMS", "f", id))
 
             thread = threading.Thread(target=wait)
             thread.start()
             self.wait_for_reader()
             self.write("CPUT web r anchor:x 1")
-            thread.join(20)
+            thread.join(300)
             self.assertEqual(len(got[0][0][1]), 1)
             got_id = got[0][0][1][0][0]
         begin = time.monotonic()
@@ -367,12 +368,8 @@ class HowItIsRead(WireTest):
         self.assertGreaterEqual(time.monotonic() - begin, 0.05)
 
     def wait_for_reader(self):
-        while True:
-            clients = self.redis.execute_command("CLIENT LIST")
-            if any(c.get("cmd") == "xread" for c in clients):
-                break
-            time.sleep(0.01)
-        time.sleep(0.03)
+        wait_until(lambda: any(c.get("cmd") == "xread" and "b" in c["flags"]
+                               for c in self.redis.execute_command("CLIENT LIST")))
 
     def outcome_of_wait(self, act):
         """What a waiting reader gets when `act` happens."""
@@ -390,7 +387,7 @@ class HowItIsRead(WireTest):
         thread.start()
         self.wait_for_reader()
         act(id)
-        thread.join(20)
+        thread.join(300)
         waiting.close()
         self.assertEqual(len(got), 1)
         return got[0]
@@ -405,10 +402,8 @@ class HowItIsRead(WireTest):
 
     def test_a_pause_of_writes_does_not_hold_readers(self):
         self.write("FEED CREATE f ON 1 web")
-        self.write("CLIENT PAUSE 500 WRITE")
-        begin = time.monotonic()
+        self.write("CLIENT PAUSE 600000 WRITE")
         self.assertEqual(len(read_all(self.redis, "f")), 1)
-        self.assertLess(time.monotonic() - begin, 0.45)
         self.write("CLIENT UNPAUSE")
 
     def test_inside_a_transaction(self):
@@ -430,7 +425,7 @@ class HowItIsRead(WireTest):
         first = info[b"first"]
         self.assertEqual(info, {
             b"name": b"f", b"on": [b"web", b"web:anchor"], b"prefix": [b"a", b"b"], b"slice": [1, 2],
-            b"old": 0, b"expired": 0, b"keep": b"36h", b"first": first, b"last": first, b"dropped": b"0-0",
+            b"old": 0, b"expired": 0, b"entries": b"cell", b"keep": b"36h", b"first": first, b"last": first, b"dropped": b"0-0",
             b"groups": 0, b"bytes": info[b"bytes"]})
         self.assertGreater(info[b"bytes"], 0)
         stream = self.redis.xinfo_stream("f")
@@ -555,9 +550,9 @@ class WhoMayRead(FeedTest):
 
         thread = threading.Thread(target=wait)
         thread.start()
-        time.sleep(0.2)
+        wait_until(lambda: self.redis.info("clients")["blocked_clients"] == 1)
         self.do("ACL SETUSER u resetkeys %R~t:open")
-        thread.join(10)
+        thread.join()
         self.assertIsInstance(got[0], redis.exceptions.NoPermissionError)
 
 
@@ -625,12 +620,6 @@ class LogIsKept(unittest.TestCase):
     def segments(self, server):
         return sorted(name for name in os.listdir(server.directory) if name.endswith(".log"))
 
-    def wait_until(self, what, seconds=30):
-        deadline = time.monotonic() + seconds
-        while not what():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
-
     def test_snapshots_and_restarts_keep_what_feeds_tell(self):
         with CellarServer(appendfsync="always", save="") as server:
             client = server.client()
@@ -649,7 +638,7 @@ class LogIsKept(unittest.TestCase):
             self.assertEqual(len({id for id, _ in entries}), 201)
             run("FEED DROP", "f")
             run("SAVE")
-            self.wait_until(lambda: len(self.segments(server)) <= 1)
+            wait_until(lambda: len(self.segments(server)) <= 1)
 
     def test_log_keep_bytes(self):
         with CellarServer(appendfsync="no", save="", log_keep_bytes="1mb") as server:
@@ -671,7 +660,7 @@ class LogIsKept(unittest.TestCase):
                 first = dict(zip(info[::2], info[1::2]))
                 return first[b"dropped"] != b"0-0" and len(self.segments(server)) <= 5
 
-            self.wait_until(trimmed)
+            wait_until(trimmed)
             with self.assertRaisesRegex(redis.ResponseError, "TRIMMED"):
                 run("XREAD", "STREAMS", "f", "1-1")
             entries = read_to_end(client, "f")
@@ -700,9 +689,11 @@ class LogIsKept(unittest.TestCase):
             def dropped():
                 return [dict(zip(info[::2], info[1::2]))[b"dropped"] for info in (run("FEED INFO", f) for f in ("long", "brief"))]
 
-            self.wait_until(lambda: b"0-0" not in dropped() and run("XLEN", "long") == run("XLEN", "brief") == 0)
+            wait_until(lambda: b"0-0" not in dropped() and run("XLEN", "long") == run("XLEN", "brief") == 0)
             before = dropped()
-            time.sleep(2.5)  # it is logged within a second
+            for _ in range(25):  # it is logged within a second, of those in which the process has its turns
+                run("PING")
+                time.sleep(0.1)
             for options in ({}, {"log_keep_bytes": "8gb"}):
                 server.kill()
                 server.options.update({name.replace("_", "-"): value for name, value in options.items()})
@@ -737,7 +728,7 @@ class LogIsKept(unittest.TestCase):
                 except redis.ResponseError as error:
                     self.assertIn("MISCONF", str(error))
                     refused += 1
-                    self.assertLess(refused, 600, run("INFO", "persistence"))
+                    self.assertLess(refused, 6000, run("INFO", "persistence"))
                     time.sleep(0.1)
                     continue
                 if i % 100 == 0:
@@ -746,12 +737,12 @@ class LogIsKept(unittest.TestCase):
                     except redis.ResponseError as error:
                         self.assertIn("already in progress", str(error))
                 if first is None:
-                    self.wait_until(lambda: run("XLEN", "f") > 0)
+                    wait_until(lambda: run("XLEN", "f") > 0)
                     first = run("XRANGE", "f", "-", "+", "COUNT", 1)[0][0]
             print("refused for a moment:", refused)
             with self.assertRaisesRegex(redis.ResponseError, "TRIMMED"):
                 run("XREAD", "STREAMS", "f", first)
-            self.wait_until(lambda: run("XREVRANGE", "f", "+", "-", "COUNT", 1)[0][1][b"value"].startswith(b"9999v"))
+            wait_until(lambda: run("XREVRANGE", "f", "+", "-", "COUNT", 1)[0][1][b"value"].startswith(b"9999v"))
             server.crash()
             run = server.client().execute_command
             with self.assertRaisesRegex(redis.ResponseError, "TRIMMED"):

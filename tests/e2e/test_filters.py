@@ -1,5 +1,6 @@
 """Each of Bigtable's 19 filter kinds, alone and together, with what must come back."""
 
+import random
 import unittest
 
 from conversation import ON_MODEL, Conversation
@@ -199,6 +200,25 @@ class TogetherTest(FilterCase):
         self.assertEqual(self.count('pass'), 9)
         self.assertEqual(self.count('value = 5 | {pass, pass}'), 2)
         self.expect(['CCOUNT', 't', 'FILTER', 'value = 5'], 1)
+
+
+class LongReplyTest(Conversation):
+    def test_what_comes_out_twice_is_one_column_wherever_the_work_is_divided(self):
+        """A read that goes on beside others makes its cursors anew, wherever it is."""
+        if ON_MODEL:
+            self.skipTest('the model has no turns')
+        self.ask('TABLE CREATE t FAMILY b FAMILY c')
+        expression = '({label("b2"), {sink}})'
+        for seed in range(30):
+            chance = random.Random(seed)
+            key = 'K' * chance.choice([100, 2000, 60000])
+            self.ask(['CPUT', 't', 'r', 'b:x', '1' * chance.randrange(1, 20), chance.choice(['c:', 'c:q', b'c:a\x00b']),
+                      'v' * chance.choice([9000, 17000, 25025, 40000])])
+            self.ask(['CPUT', 't', key, 'b:a', '5'])
+            alone = self.ask(['CROW', 't', 'r', 'WITHTS', 'FILTER', expression])
+            names = [chance.choice(['r', 'r', 'zz', key, 'a']) for _ in range(80)]
+            rows = self.ask(['CROWS', 't', '80', *names, 'WITHTS', 'FILTER', expression])
+            self.assertEqual([], [at for at, name in enumerate(names) if name == 'r' and rows[at] != alone], seed)
 
 
 class HostileTest(Conversation):

@@ -142,7 +142,7 @@ class SumTest(FoldTest):
                      "INDEX CREATE t i ON 1 p:a INCLUDE 1 h"):
             self.refused(line, "ERR")
         self.write("FAMILY ALTER t s VERSIONS 2", OK)
-        self.read("FAMILY INFO t h", M(("name", "h"), ("type", "none"), ("order", "bytes"), ("versions", "ALL"),
+        self.read("FAMILY INFO t h", M(("name", "h"), ("type", "none"), ("columns", M()), ("order", "bytes"), ("versions", "ALL"),
                                        ("ttl", "NONE"), ("gc", "NONE"), ("group", "default"), ("aggregate", "hll"),
                                        ("bucket", "NONE"), ("compress", "none"), ("cells", 0), ("compressed", 0),
                                        ("saved", 0), ("memory", 0), ("disk", 0), ("log_bytes", 0), ("reclaimed", 0)))

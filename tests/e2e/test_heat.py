@@ -3,12 +3,11 @@
 import os
 import random
 import sys
-import time
 import unittest
 
 import redis
 
-from cellar_server import ROOT, CellarServer, CellarTest
+from cellar_server import ROOT, CellarServer, CellarTest, not_on_a_follower, not_with_local_reads, wait_until
 
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 
@@ -56,6 +55,7 @@ class HeatTest(CellarTest):
         self.run_command("TABLE", "CREATE", table, *words, "FAMILY", "f")
 
 
+@not_with_local_reads("HEAT counts what each node executes")
 class TestHeat(HeatTest):
     def test_shares_of_reads_and_writes(self):
         print(f"seed {SEED}")
@@ -126,7 +126,7 @@ class TestHeat(HeatTest):
         for words, text in (
                 (("STEP", "0"), "invalid duration"), (("STEP", "90s"), "whole minutes"), (("STEP", "-1m"), "duration"),
                 (("RANGES", "0"), "RANGES"), (("RANGES", "257"), "RANGES must be between 1 and 256"),
-                (("RANGES", "x"), "RANGES"), (("FROM", "-1"), "timestamp"), (("TO", "x"), "timestamp"),
+                (("RANGES", "x"), "RANGES"), (("FROM", "-1"), "timestamp"), (("TO", "x"), "is not a time"),
                 (("FROM",), "FROM"), (("NEAR", "1"), "'NEAR' is not FROM, TO, STEP or RANGES"),
                 (("FROM", "5", "TO", "4"), "FROM is behind TO"), (("FROM", "9000000000000000"), "FROM is behind TO")):
             self.refused(text, "HEAT", "t", *words)
@@ -217,6 +217,7 @@ class TestHeat(HeatTest):
         self.assertEqual(heat.pairs[0], (b"table", b"t"))
         self.assertEqual(heat.pairs[-1], (b"large", []))
 
+    @not_on_a_follower("INFO is of each node")
     def test_memory_is_shown_and_can_be_turned_off(self):
         self.make("t")
         self.fill("t", 5000)
@@ -250,13 +251,12 @@ class TestHeat(HeatTest):
             self.run_command("CONFIG", "SET", "heat-memory", "16mb")
             self.run_command("CONFIG", "SET", "heat-sample", "64")
 
+    @not_on_a_follower("INFO is of each node")
     def test_info_tables(self):
         self.make("t")
         self.fill("t", 1000)
         self.run_command("INDEX", "CREATE", "t", "i", "ON", 1, "f:q")
-        deadline = time.time() + 30
-        while self.redis.info("tables")["table_0/t"].get("indexes_ready") != 1 and time.time() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: self.redis.info("tables")["table_0/t"].get("indexes_ready") == 1)
         self.run_command("CCOUNT", "t", "INDEX", "i")
         shown = self.redis.info("tables")["table_0/t"]
         self.assertEqual(shown["rows"], 1000)
@@ -269,6 +269,7 @@ class TestHeat(HeatTest):
         self.assertIn("table_0/t", self.redis.info("everything"))
 
 
+@not_on_a_follower("HOTKEYS counts what each node executes")
 class TestHotKeys(HeatTest):
     def setUp(self):
         super().setUp()
@@ -332,9 +333,7 @@ class TestHotKeys(HeatTest):
     def test_duration(self):
         self.run_command("HOTKEYS", "START", "METRICS", 1, "NET", "DURATION", 1)
         self.run_command("CPUT", "t", "r", "f:q", "v")
-        deadline = time.time() + 30
-        while self.get()["tracking-active"] == 1 and time.time() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: self.get()["tracking-active"] != 1)
         stopped = self.get()
         self.assertEqual(stopped["tracking-active"], 0)
         self.assertEqual(stopped["collection-duration-ms"], 1000)

@@ -12,7 +12,7 @@ import unittest
 
 import redis
 
-from cellar_server import CellarServer
+from cellar_server import CellarServer, wait_until
 
 RUNS = int(os.environ.get("CELLAR_CRASH_RUNS", "8"))
 SEED = int(os.environ.get("CELLAR_CRASH_SEED", str(random.randrange(1 << 30))))
@@ -83,11 +83,10 @@ def scan(client, *words):
 
 def wait_until_ready(client, name):
     """The state in which the background build ends: ready, or failed (UNIQUE over duplicates)."""
-    while True:
-        info = pairs(client.execute_command("INDEX", "INFO", "t", name))
-        if info[b"state"] != b"building":
-            return info[b"state"]
-        time.sleep(0.01)
+    def state():
+        return pairs(client.execute_command("INDEX", "INFO", "t", name))[b"state"]
+    wait_until(lambda: state() != b"building")
+    return state()
 
 
 def expected(table, name):

@@ -243,6 +243,32 @@ class IndexTest(Conversation):
         reply = self.ask(f'CSCAN t {snapshot} COLUMNS 1 f:a COUNT 30 STATS')
         self.assertEqual((len(reply[1]), reply[2][b'index']), (20, b'narrow'))
 
+    def test_what_is_dead_on_arrival_is_nobodys_double(self):
+        """A row that lived for a step of a command alone, or holds the values in dead cells alone, has no entry."""
+        week = 7 * 86400 * 10**6
+        self.ask('TABLE CREATE u FAMILY b TYPE i64 AGGREGATE sum BUCKET 7d TTL 30s FAMILY x AGGREGATE sum TYPE i16')
+        self.ask('INDEX CREATE u only ON 0 INCLUDE 1 x UNIQUE')
+        self.ask('CPUT u a x:q 5')
+        self.refused('CPUT u c x:q 5', 'NOTUNIQUE', 'only')
+        # Its week began more than 30 seconds ago, so b:zz is dead; x:b lives until the last step.
+        self.ask('CMUTATE u c PUT b:zz 2 TS %d ADD x:b -3 DEL COLRANGE x - (zz' % (week + 1))
+        self.ask('CMUTATE u c ADD x:b -3 ADD b:zz 2 TS %d DEL x' % (week + 1))
+        self.expect('CEXISTS u c', 0)
+        self.refused('CMUTATE u c PUT b:zz 2 TS %d ADD x:b -3' % (week + 1), 'NOTUNIQUE', 'only')
+        self.assertEqual(self.keys('CSCAN u 0 INDEX only'), ['a'])
+        self.ask('CDEL u a')
+        self.ask('CPUT u c x:q 1')
+        self.assertEqual(self.keys('CSCAN u 0 INDEX only'), ['c'])
+        # By values, and by qualifiers.
+        for index, on in (('v', 'f:x'), ('w', 'q')):
+            self.ask('TABLE CREATE %s FAMILY f TTL 1d FAMILY q TTL 1d' % index)
+            self.ask('INDEX CREATE %s one ON 1 %s UNIQUE' % (index, on))
+            self.ask('CPUT %s a f:x 1 q:x 1' % index)
+            self.refused('CPUT %s b f:x 1 q:x 1' % index, 'NOTUNIQUE', 'one')
+            self.ask('CMUTATE %s b PUT f:x 1 PUT q:x 1 DEL f:x DEL q:x PUT f:x 1 TS %d PUT q:x 1 TS %d' % (index, week, week))
+            self.expect('CEXISTS %s b' % index, 0)
+            self.assertEqual(self.keys('CSCAN %s 0 INDEX one' % index), ['a'])
+
     def test_a_family_ordered_by_numbers_and_a_table_of_records(self):
         self.ask('TABLE CREATE n KEY recno FAMILY f ORDER i64')
         self.ask('INDEX CREATE n every ON 1 f')

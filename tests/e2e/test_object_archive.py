@@ -14,9 +14,10 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import redis
-from cellar_server import CellarServer, binary, free_port
+from cellar_server import CellarServer, binary, free_port, is_sanitized, measured_run, wait_until
 from certificates import Authority
 from object_server import ObjectServer
 from test_clients import NPM, run
@@ -50,10 +51,7 @@ class ObjectTest(unittest.TestCase):
                               env=self.environment)
 
     def wait(self, what, ready):
-        deadline = time.monotonic() + 120
-        while not ready():
-            self.assertLess(time.monotonic(), deadline, what() if callable(what) else what)
-            time.sleep(0.05)
+        wait_until(ready, what, pause=0.05)
 
     def persistence(self, client):
         return client.info("persistence")
@@ -216,6 +214,52 @@ class ObjectArchiveTest(ObjectTest):
         client.close()
         server.stop()
         self.assertEqual(digest, self.recovered(LATE))
+
+    def test_clocks_that_differ_are_said(self):
+        server = self.server()
+        client = server.client()
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        self.archived(client)
+        for i, (code, ahead, text) in enumerate((
+                ("RequestTimeTooSkewed", 3600, "clock is (59|60) minutes behind the server's"),
+                ("SignatureDoesNotMatch", -7200, "clock is 120 minutes ahead of the server's"),
+                ("AccessDenied", 86400, "clock is (1439|1440) minutes behind"))):
+            with self.subTest(code=code):
+                self.store.skew_code, self.store.ahead = code, ahead
+                client.execute_command("CPUT", "t", "r", "f:a", str(i))
+                wait_until(lambda text=text: re.search(text, self.persistence(client)["archive_error"]),
+                           lambda: self.persistence(client)["archive_error"])
+                checked = self.cellar("--check", self.place)
+                self.assertEqual(1, checked.returncode)
+                self.assertRegex(checked.stderr, text)
+                self.store.ahead = 0
+                self.archived(client)
+        # A refusal where they agree says nothing of clocks.
+        self.store.secret = "another"
+        refused = self.cellar("--check", self.place)
+        self.assertNotIn("clock", refused.stderr)
+        client.close()
+
+    def test_a_server_that_resets_or_never_answers_is_said(self):
+        for fault in ("reset", "hang"):
+            with self.subTest(fault=fault):
+                self.store.fault = lambda request, fault=fault: fault
+                server = self.server()
+                client = server.client()
+                wait_until(lambda: "trying again" in self.persistence(client)["archive_error"],
+                           lambda: self.persistence(client)["archive_error"])
+                self.assertIn(PLACE, self.persistence(client)["archive_error"])
+                wait_until(lambda: "trying again" in server.log(), server.log)
+                client.close()
+                server.close()
+                words = [[binary(), "--check", self.place],
+                         [binary(), "--recover", self.place, "--until", LATE, "--dir", self.new]]
+                for command in words:
+                    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                                          env=self.environment) as process:
+                        self.assertIn("trying again", process.stderr.readline())
+                        process.kill()
+        self.store.release.set()
 
     def test_large_files_come_in_parts_and_survive_kills(self):
         server = self.server()
@@ -384,8 +428,7 @@ class ObjectArchiveTest(ObjectTest):
                     client.execute_command("CPUT", "t", f"r{i}", "f:a", "1")
                     client.execute_command("SAVE")
                     self.archived(client)
-                self.wait("one base", lambda: len(self.names(".snapshot")) == 1)
-                self.assertLessEqual(len(self.names(".log")), 2)
+                self.wait("one base", lambda: len(self.names(".snapshot")) == 1 and len(self.names(".log")) <= 2)
                 digest = client.execute_command("DEBUG", "DIGEST", "t")
                 self.assertEqual(digest, self.recovered(LATE))
                 client.close()
@@ -411,7 +454,7 @@ class ObjectArchiveTest(ObjectTest):
             except Exception:  # MISCONF, for a moment
                 refused += 1
                 time.sleep(0.05)
-            if i % 1000 == 999:
+            if i % 1000 == 999 and self.persistence(client)["rdb_bgsave_in_progress"] == 0:
                 client.execute_command("BGSAVE")
             if self.persistence(client)["archive_gaps"] > 0:
                 break
@@ -501,6 +544,17 @@ class ObjectArchiveTest(ObjectTest):
         done = self.cellar("--recover", "s3://bucket/nothing", "--until", LATE, "--dir", self.new)
         self.assertEqual(1, done.returncode)
         self.assertIn("holds neither a snapshot nor a log", done.stderr)
+
+    def test_a_list_without_end_is_no_list(self):
+        """Page by page of names that never end, and from the front again and again: refused, and little is held."""
+        self.store.endless = 250
+        with mock.patch.dict(os.environ, self.environment):
+            status, said, kib = measured_run([binary(), "--check", PLACE], 300)
+        self.assertEqual(1, status)
+        self.assertIn("a list of objects is longer than can be", said)
+        self.assertGreater(self.store.endless, 0)
+        if not is_sanitized():
+            self.assertLess(kib, 700 << 10)
 
 
 class ObjectBackupTest(ObjectTest):

@@ -183,8 +183,9 @@ class SchemaTest(Conversation):
         if ON_MODEL:
             self.skipTest('the model does not know all fields')
         info = self.ask('FAMILY INFO t f')
-        self.assertEqual(sorted(info), [b'aggregate', b'bucket', b'cells', b'compress', b'compressed', b'disk', b'gc', b'group',
-                                        b'log_bytes', b'memory', b'name', b'order', b'reclaimed', b'saved', b'ttl', b'type', b'versions'])
+        self.assertEqual(sorted(info), [b'aggregate', b'bucket', b'cells', b'columns', b'compress', b'compressed', b'disk',
+                                        b'gc', b'group', b'log_bytes', b'memory', b'name', b'order', b'reclaimed', b'saved',
+                                        b'ttl', b'type', b'versions'])
         self.assertEqual((info[b'type'], info[b'order'], info[b'group']), (b'u8', b'-u8', b'g'))
         self.assertIn(info[b'ttl'], (b'90000ms', 90000, b'90000'))
 

@@ -3,11 +3,13 @@ of failures, and what MULTI ATOMIC takes back."""
 
 import unittest
 
+from cellar_server import not_on_a_follower
 from wire import OK, S, WireTest
 
 from model import resp
 
 
+@not_on_a_follower("who carries a command out counts it")
 class OutcomesTest(WireTest):
     def setUp(self):
         super().setUp()

@@ -28,6 +28,12 @@ def run(*words, **options):
                           stdin=subprocess.DEVNULL, timeout=600, check=False, **options)
 
 
+def packages(said):
+    """Paths of cellar, libcellar-dev, python3-cellar, as `make deb` has said them."""
+    return [os.path.join(ROOT, re.search(rf"deb: (build/{name}_\S+\.deb)", said).group(1))
+            for name in ("cellar", "libcellar-dev", "python3-cellar")]
+
+
 def need(test, program):
     if shutil.which(program) is None:
         test.skipTest(f"{program} is not installed")
@@ -280,7 +286,7 @@ class PackagingTest(unittest.TestCase):
         need(self, "dpkg-deb")
         done = run("make", f"VARIANT={os.path.basename(BUILD)}", "deb")
         self.assertEqual(0, done.returncode, done.stdout)
-        package = os.path.join(ROOT, re.findall(r"deb: (\S+\.deb)", done.stdout)[-1])
+        package, development, python = packages(done.stdout)
         listing = run("dpkg-deb", "--contents", package).stdout
         for name in ("usr/bin/cellar", "usr/bin/cellar-import", "usr/lib/systemd/system/cellar.service",
                      "usr/lib/systemd/system/cellar@.service",
@@ -290,8 +296,12 @@ class PackagingTest(unittest.TestCase):
                      "usr/share/doc/cellar/containers/compose.yaml"):
             self.assertIn(f"./{name}\n", listing)
         for name in map(os.path.basename, man.sources()):
-            self.assertIn(f"./usr/share/man/man{name[-1]}/{name}.gz\n", listing)
+            if name != "libcellar.3":
+                self.assertIn(f"./usr/share/man/man{name[-1]}/{name}.gz\n", listing)
+        self.assertNotIn("usr/include", listing)
         self.assertNotIn("bench-btree", listing)  # for developers of Cellar alone
+        self.check_library(package, development)
+        self.check_python(python)
         depends = run("dpkg-deb", "--field", package, "Depends").stdout
         for library in ("libc6", "libstdc++6", "libuv1", "libssl3", "libre2"):
             self.assertIn(library, depends)
@@ -301,6 +311,56 @@ class PackagingTest(unittest.TestCase):
                 self.assertEqual("", run("sh", "-n", os.path.join(directory, script)).stdout)
             with open(os.path.join(directory, "conffiles"), encoding="utf-8") as file:
                 self.assertIn("/etc/cellar/cellar.conf", file.read().splitlines())
+
+
+    def check_library(self, package, development):
+        """What libcellar(3) tells of is in the packages: a program is compiled with it, and runs."""
+        version = run("dpkg-deb", "--field", package, "Version").stdout.strip()
+        self.assertEqual(f"cellar (= {version})", run("dpkg-deb", "--field", development, "Depends").stdout.strip())
+        self.assertIn("./usr/share/man/man3/libcellar.3.gz\n", run("dpkg-deb", "--contents", development).stdout)
+        with tempfile.TemporaryDirectory() as directory:
+            for each in (package, development):
+                self.assertEqual(0, run("dpkg-deb", "--extract", each, directory).returncode)
+            library, work = os.path.join(directory, "usr/lib"), os.path.join(directory, "work")
+            os.mkdir(work)
+            source, program = os.path.join(work, "p.cc"), os.path.join(work, "p")
+            with open(source, "w", encoding="utf-8") as file:
+                file.write('#include <cellar/store.h>\n#include <cellar/version.h>\n#include <cstdio>\n'
+                           'int main() { std::puts(std::string(cellar::kVersion).c_str()); }\n')
+            flags = run("pkg-config", "--cflags", "--libs", f"--define-variable=prefix={directory}/usr", "cellar",
+                        env={**os.environ, "PKG_CONFIG_PATH": os.path.join(library, "pkgconfig")}).stdout.split()
+            built = run("g++", "-o", program, source, *flags)
+            self.assertEqual(0, built.returncode, built.stdout)
+            ran = run(program, env={**os.environ, "LD_LIBRARY_PATH": library})
+            self.assertEqual((0, version), (ran.returncode, ran.stdout.strip()))
+            # Its functions too, and all that it is linked with.
+            linked = run("ldd", "-r", os.path.realpath(os.path.join(library, "libcellar.so")))
+            self.assertNotIn("not found", linked.stdout)
+            self.assertNotIn("undefined symbol", linked.stdout)
+            control = os.path.join(directory, "control")
+            self.assertEqual(0, run("dpkg-deb", "--control", package, control).returncode)
+            with open(os.path.join(control, "triggers"), encoding="utf-8") as file:
+                self.assertIn("ldconfig", file.read())
+
+
+    def check_python(self, package):
+        """The client with all its modules, of the server's version, which Python finds by its name."""
+        tree = os.path.join(ROOT, "tools", "clients", "python")
+        version = run("dpkg-deb", "--field", package, "Version").stdout.strip()
+        self.assertIn("python3-redis", run("dpkg-deb", "--field", package, "Depends").stdout)
+        with tempfile.TemporaryDirectory() as directory:
+            self.assertEqual(0, run("dpkg-deb", "--extract", package, directory).returncode)
+            modules = os.path.join(directory, "usr/lib/python3/dist-packages")
+            self.assertEqual({os.path.basename(path) for path in glob.glob(os.path.join(tree, "cellar", "*.py*"))} | {"py.typed"},
+                             set(os.listdir(os.path.join(modules, "cellar"))) - {"__pycache__"})
+            for name in ("README.md", "copyright", "examples/pages.py"):
+                self.assertTrue(os.path.isfile(os.path.join(directory, "usr/share/doc/python3-cellar", name)), name)
+            ran = run("/usr/bin/python3", "-c", "import cellar.aio, importlib.metadata as m; print(cellar.__version__, "
+                      "m.version('cellar'))", env={**os.environ, "PYTHONPATH": modules})
+            self.assertEqual(f"{version} {version}\n", ran.stdout)
+        for path, said in (("pyproject.toml", f'version = "{version}"'), ("../node/package.json", f'"version": "{version}"')):
+            with open(os.path.join(tree, path), encoding="utf-8") as file:
+                self.assertIn(said, file.read())
 
 
 class InstallTest(unittest.TestCase):
@@ -346,7 +406,7 @@ class InstallTest(unittest.TestCase):
 
     def test_install_use_upgrade_remove_purge(self):
         said = self.done("make", f"VARIANT={os.path.basename(BUILD)}", "deb")
-        package = os.path.join(ROOT, re.findall(r"deb: (\S+\.deb)", said)[-1])
+        package, development, python = packages(said)
         self.done("dpkg", "--install", package)
         owner = self.done("stat", "--format", "%U %G %a", "/etc/cellar/cellar.conf", "/var/lib/cellar", "/var/log/cellar")
         self.assertEqual("root cellar 640\ncellar cellar 750\ncellar cellar 750\n", owner)
@@ -386,6 +446,15 @@ class InstallTest(unittest.TestCase):
         client.close()
         process.terminate()
         self.assertEqual(0, process.wait(START_SECONDS_MAX))
+
+        self.addCleanup(run, "dpkg", "--purge", "libcellar-dev", "python3-cellar")
+        self.assertNotEqual(0, run("dpkg", "--install", development).returncode)  # of another version
+        self.done("dpkg", "--remove", "libcellar-dev")
+        self.done("dpkg", "--install", package, development, python)
+        self.assertIn("-lcellar", self.done("pkg-config", "--libs", "cellar"))
+        self.done("/usr/bin/python3", "-c", "import cellar.aio")
+        self.done("dpkg", "--remove", "libcellar-dev", "python3-cellar")
+        self.assertFalse(os.path.exists("/usr/lib/python3/dist-packages/cellar"))
 
         self.done("dpkg", "--remove", "cellar")
         self.assertFalse(os.path.exists("/usr/bin/cellar"))

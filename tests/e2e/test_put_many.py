@@ -211,6 +211,7 @@ class PutManyTest(CellarTest):
             self.assertIn(b"-NOFAMILY", put(b"nix:a", b"v"))
             self.assertEqual(0, self.run_command("CCOUNT", "many", "BY", "CELLS"))
             self.assertEqual(b"+OK\r\n", put(b"f:a", b"v"))
+        self.server.settle()
         self.assertEqual(1_000_000, self.run_command("CCOUNT", "many", "BY", "CELLS"))
         self.assertEqual(1, self.run_command("CCOUNT", "many"))
 

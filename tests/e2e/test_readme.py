@@ -1,12 +1,16 @@
-"""The README says what the server does: its transcript, its table of commands."""
+"""The README says what the server does: its transcript, its table of commands, its programs, its pictures."""
 
 import os
+import re
+import subprocess
 import sys
 import unittest
 
 from cellar_server import ROOT, CellarServer
 
 sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+from test_node_client import installed  # noqa: E402
 
 import command_table  # noqa: E402
 import transcript  # noqa: E402
@@ -26,6 +30,30 @@ class ReadmeTest(unittest.TestCase):
             docs = command_table.command_docs(server.port)
         self.assertEqual(command_table.markdown(docs), command_table.readme_table(),
                          "tools/command_table.py --write brings README.md up to date")
+
+    def code(self, language, port):
+        with open(transcript.README, encoding="utf-8") as file:
+            return re.search(rf"```{language}\n(.*?)```", file.read(), re.DOTALL).group(1).replace("localhost:6479", f"127.0.0.1:{port}")
+
+    def test_the_programs_do_what_they_seem_to(self):
+        modules = installed(self, "newest")
+        with CellarServer(save="") as server:
+            done = subprocess.run([sys.executable, "-c", self.code("python", server.port)], stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, check=False,
+                                  env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "tools", "clients", "python")})
+            self.assertEqual(("ann ann@x.org 2\n[{'city': 'Graz', 'users': 1, 'logins': 2}]\n", ""), (done.stdout, done.stderr))
+            done = subprocess.run(["node", "-e", "(async () => {" + self.code("js", server.port) + "})()"],
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                  env={**os.environ, "NODE_PATH": modules})
+            self.assertEqual("", done.stderr)
+            self.assertEqual(["true", "bob", "2", "Linz", "2"], re.findall(r"true|\bbob\b(?=\s)|\b2\b|Linz", done.stdout))
+
+    def test_its_pictures_are_there(self):
+        with open(transcript.README, encoding="utf-8") as file:
+            pictures = re.findall(r"!\[[^\]]+\]\((\S+)\)", file.read())
+        self.assertEqual(set(os.listdir(os.path.join(ROOT, "conf", "pictures"))), set(map(os.path.basename, pictures)))
+        for picture in pictures:
+            self.assertTrue(os.path.isfile(os.path.join(ROOT, picture)), picture)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from cellar_server import ROOT, CellarServer, binary
+from cellar_server import ROOT, CellarServer, binary, wait_until
 from object_server import ObjectServer
 
 PAGE = os.path.join(ROOT, "conf", "man", "cellar-admin.7")
@@ -21,7 +21,7 @@ def recipes():
     found, heading = {}, "BACKUP"
     for line in section.splitlines():
         if line.startswith(".Ss "):
-            heading = line[4:]
+            heading = line[4:].replace("\\&", "")
         elif match := re.match(r"[$>] (.*)", line):
             found.setdefault(heading, []).append(match.group(1).replace("\\e", "\\"))
     return found
@@ -43,10 +43,7 @@ class RecipesTest(unittest.TestCase):
             client.execute_command("CPUT", "t", "r", "f:a", "kept")
 
             def archived():
-                deadline = time.monotonic() + 60
-                while client.info("persistence")["archive_lag_bytes"] > 0:
-                    self.assertLess(time.monotonic(), deadline)
-                    time.sleep(0.1)
+                wait_until(lambda: client.info("persistence")["archive_lag_bytes"] <= 0, pause=0.1)
 
             def run(heading):
                 script = "set -e -o pipefail\n" + "\n".join(words[heading])

@@ -5,11 +5,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
-from cellar_server import CellarServer, binary
-from replica_sets import ReplicaSetCase, Writer
+from cellar_server import CellarServer, binary, wait_until
+from replica_sets import STEADY_MS, ReplicaSetCase, Writer
 
 DEBUG = {"save": "", "enable-debug-command": "local"}
 
@@ -33,13 +32,13 @@ class ReplicaBackupTest(ReplicaSetCase):
     def test_of_the_leader_and_of_a_follower(self):
         folder = tempfile.mkdtemp(prefix="cellar-set-backup-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        members = self.found()
+        members = self.found(replica_election_timeout=STEADY_MS)
         leader = self.wait_leader(members)
         leader.run("TABLE CREATE t FAMILY f")
         writer = Writer(members)
-        time.sleep(0.5)
         self.wait_until(lambda: len(writer.acknowledged) > 50, "it writes")
         follower = next(member for member in members if not member.leads())
+        self.wait_until(lambda: follower.refusal("CCOUNT t").startswith("no error"), "the follower has the table")
         made = []
         for member in (leader, follower):
             self.assertIn(member.run("BACKUP START"), ("OK", b"OK"))
@@ -73,7 +72,7 @@ class ReplicaBackupTest(ReplicaSetCase):
 
     def test_what_is_not_committed_is_no_backup(self):
         """A leader alone: its SEAL waits, and after kill -9 there is nothing that could be taken for a backup."""
-        members = self.found(replica_election_timeout=3000)
+        members = self.found(replica_election_timeout=5000)
         leader = self.wait_leader(members)
         folder = os.path.join(leader.directory, "backupdir")
         leader.run("TABLE CREATE t FAMILY f")
@@ -85,14 +84,15 @@ class ReplicaBackupTest(ReplicaSetCase):
         for member in others:
             member.server.process.send_signal(signal.SIGSTOP)
         try:
+            logged = leader.info("persistence")["aof_last_lsn"]
             alone = leader.server.client(socket_timeout=None)
             send = alone.connection_pool.get_connection("CPUT")
             send.send_command("CPUT", "t", "never", "f:a", "1")
             seal = leader.server.client(socket_timeout=None).connection_pool.get_connection("BACKUP")
-            time.sleep(0.2)
+            self.wait_until(lambda: leader.info("persistence")["aof_last_lsn"] != logged, "a write in its log")
             seal.send_command("BACKUP", "SEAL")
             self.wait_until(lambda: len(snapshots(folder)) > len(base), lambda: str(os.listdir(folder)))
-            time.sleep(0.5)
+            self.wait_until(lambda: not leader.leads(), "a leader that has heard of nobody for long")
             self.assertNotIn("sealed", str(leader.run("BACKUP STATUS")))
             self.assertFalse([name for name in os.listdir(folder) if "manifest" in name])
             leader.server.kill()

@@ -55,7 +55,8 @@ class WaitTest(ReplicaTest):
             count = len(confirmed)
             self.wait_until(lambda: len(confirmed) > count + 20, "writes that are confirmed")
             link.cut()
-            time.sleep(0.3)  # writes that nobody confirms
+            count = len(written)
+            self.wait_until(lambda: len(written) > count + 4, "writes that nobody confirms")
         finally:
             ended.set()
             for writer in writers:
@@ -118,7 +119,7 @@ class DiskFullTest(ReplicaTest):
         self.assert_copied(leader, follower)
         # It could have handed over as well.
         self.assertEqual("OK", leader.run("FAILOVER"))
-        self.wait_until(lambda: follower.info("role") == "master", "the takeover")
+        self.take_over(leader, follower)
         self.assertEqual("1", follower.run("CGET t again f:a"))
 
     def test_a_leader_without_room_can_hand_over(self):
@@ -129,7 +130,7 @@ class DiskFullTest(ReplicaTest):
         self.assert_copied(leader, follower)
         rows = self.fill(leader)
         self.assertEqual("OK", leader.run("FAILOVER"))
-        self.wait_until(lambda: follower.info("role") == "master", "the takeover")
+        self.take_over(leader, follower)
         self.assertEqual(rows, follower.run("CCOUNT t"))
         self.assertEqual("OK", follower.run("CPUT t after f:a 1"))
 
@@ -148,18 +149,22 @@ class DiskFullTest(ReplicaTest):
 
 class TimeoutTest(ReplicaTest):
     def test_links_of_followers_outlive_the_timeout_of_clients(self):
-        leader, follower = self.pair(timeout="1")
+        leader, follower = self.pair(timeout="4")
         follower.follow(leader)
         self.assert_copied(leader, follower)
-        syncs = follower.info("replica_partial_syncs")
         with socket.create_connection(("127.0.0.1", leader.server.port), timeout=SECONDS_MAX) as idle:
             idle.sendall(b"PING\r\n")
             self.assertEqual(b"+PONG\r\n", idle.recv(100))
             self.assertEqual(b"", idle.recv(100))  # the client is ended
-        time.sleep(1.5)
-        leader.run("CPUT t after f:a 1")
-        self.assert_copied(leader, follower)
-        self.assertEqual(syncs, follower.info("replica_partial_syncs"))
+
+        def outlives():
+            """Unless the leader has had no turn for two seconds, which is a silence."""
+            syncs = follower.info("replica_partial_syncs")
+            time.sleep(5)
+            leader.run("CPUT t after f:a 1")
+            self.assert_copied(leader, follower)
+            return follower.info("replica_partial_syncs") == syncs
+        self.wait_until(outlives, lambda: follower.server.log()[-2000:])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from cellar_server import CellarServer, binary
+from cellar_server import CellarServer, binary, wait_until
 from replica_sets import ReplicaSetCase, Writer
 
 FIRST = "ONLY FOR A REPLICA SET WHOSE MAJORITY IS LOST FOR GOOD"
@@ -30,9 +30,8 @@ class RecoverTest(ReplicaSetCase):
     def lost(self):
         """A set of three that has written, of which two are gone, and the third is stopped; and what was written."""
         members = self.found()
-        self.wait_leader(members).run("TABLE CREATE t FAMILY f")
+        self.lead(members, "TABLE CREATE t FAMILY f")
         writer = Writer(members)
-        time.sleep(0.5)
         self.wait_until(lambda: len(writer.acknowledged) > 50, "it writes")
         writer.end()
         self.assert_equal(members)
@@ -78,7 +77,7 @@ class RecoverTest(ReplicaSetCase):
         self.assert_equal(members)
         self.assert_kept(members, writer)
         left.server.kill()
-        self.assertEqual("1", self.wait_leader(others).run("CGET t after f:a"))
+        self.assertEqual("1", self.lead(others, "CGET t after f:a"))
 
     def test_a_recovery_that_was_cut_off_can_be_done_again(self):
         left, _, writer = self.lost()
@@ -147,9 +146,9 @@ class RecoverTest(ReplicaSetCase):
         members = self.found()
         leader = self.wait_leader(members)
         gone = next(member for member in members if member is not leader)
-        self.wait_until(lambda: leader.refusal(f"REPLICA DEMOTE 127.0.0.1:{gone.port}") in
+        self.wait_until(lambda: self.wait_leader(members).refusal(f"REPLICA DEMOTE 127.0.0.1:{gone.port}") in
                         ("no error: OK", f"ResponseError 127.0.0.1:{gone.port} is a standby already"),
-                        lambda: leader.refusal(f"REPLICA DEMOTE 127.0.0.1:{gone.port}"))
+                        lambda: self.wait_leader(members).refusal(f"REPLICA DEMOTE 127.0.0.1:{gone.port}"))
         self.wait_until(lambda: "kind=standby" in str(gone.run("INFO replication")) or
                         any("standby" in str(value) for value in gone.info().values()), lambda: str(gone.info()))
         gone.server.stop()

@@ -32,7 +32,7 @@ class ReportsTest(ReplicaTest):
         leader.run("CONFIG SET min-replicas-to-write 1")
         leader.load(500)
         self.assert_copied(leader, follower)
-        self.assertEqual(1, leader.run("WAIT 1 5000"))
+        self.assertEqual(1, leader.run("WAIT 1 60000"))
         self.wait_until(lambda: leader.info("slave0")["lag_ms"] == 0, "the last acknowledgement")
         of_leader, of_follower = leader.redis.info("everything"), follower.redis.info("everything")
         self.assertEqual(("leader", 1, 1, "no-failover", -1, 1), tuple(of_leader[f] for f in (
@@ -119,7 +119,7 @@ class ReportsTest(ReplicaTest):
         leader, follower = self.pair(appendfsync="no")
         leader.load(1)
         self.assertEqual([0, 0], leader.run("WAITAOF 0 0 100"))
-        self.assertEqual([1, 0], leader.run("WAITAOF 1 0 20000"))
+        self.assertEqual([1, 0], leader.run("WAITAOF 1 0 100000"))
         leader.load(1)
         begin = time.monotonic()
         self.assertEqual(0, leader.run("WAITAOF 0 1 200")[1])
@@ -127,9 +127,9 @@ class ReportsTest(ReplicaTest):
         follower.follow(leader)
         self.assert_copied(leader, follower)
         leader.load(1)
-        self.assertEqual(1, leader.run("WAITAOF 0 1 20000")[1])
+        self.assertEqual(1, leader.run("WAITAOF 0 1 100000")[1])
         leader.load(1)
-        self.assertEqual([1, 1], leader.run("WAITAOF 1 1 20000"))
+        self.assertEqual([1, 1], leader.run("WAITAOF 1 1 100000"))
         self.assertIn("WAITAOF cannot be used with replica instances", follower.refusal("WAITAOF 0 0 0"))
         self.assertIn("must be positive", leader.refusal("WAITAOF 0 -1 0"))
         with leader.redis.pipeline() as pipe:
@@ -339,7 +339,8 @@ class EventsTest(ReplicaTest):
         lines = (("TABLE CREATE n FAMILY f", "new", "table.create"), ("CPUT n a f:x 1", "cput"),
                  ("CINCRBY n a f:y 1", "cput"), ("CDEL n a", "cdel"), ("CDEL n a",), ("CPUT n b f:x 1", "cput"),
                  ("CDELRANGE n RANGE [a (z", "cdelrange"), ("FAMILY ADD n g", "family.add"),
-                 ("FAMILY ALTER n g VERSIONS 3", "family.alter"), ("FAMILY DROP n g", "family.drop"),
+                 ("FAMILY ALTER n g VERSIONS 3", "family.alter"), ("CPUT n a g:x 1", "cput"),
+                 ("FAMILY ALTER n g COLUMN x i64 CONVERT", "family.alter"), ("FAMILY DROP n g", "family.drop"),
                  ("INDEX CREATE n i ON 1 f:x", "index.create"), ("INDEX DROP n i", "index.drop"),
                  ("TABLE TRUNCATE n", "table.truncate"), ("TABLE DROP n", "table.drop"))
         hears = {}

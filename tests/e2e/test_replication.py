@@ -6,12 +6,15 @@ import random
 import re
 import socket
 import struct
+import tempfile
 import threading
 import time
 import unittest
 
 import redis
 
+from cellar_server import CellarServer
+from peer_frames import FOLLOW, frame, prefixed
 from replicas import SECONDS_MAX, Node, ReplicaTest
 
 
@@ -39,6 +42,16 @@ class ReplicationTest(ReplicaTest):
         leader.run("RENAME t v")
         self.assert_copied(leader, follower)
 
+    def test_two_that_follow_each_other_say_so(self):
+        one, other = self.pair()
+        one.load(10)
+        other.follow(one)
+        self.assert_copied(one, other)
+        one.run(f"REPLICAOF 127.0.0.1 {other.server.port}")
+        said = "which follows it: neither of them takes writes"
+        self.wait_until(lambda: any(said in node.server.log() for node in (one, other)), "a word in a log")
+        self.assertLess(sum(node.server.log().count(said) for node in (one, other)), 4)
+
     def test_a_follower_answers_reads_and_refuses_writes(self):
         leader, follower = self.pair()
         leader.load(10)
@@ -57,7 +70,7 @@ class ReplicationTest(ReplicaTest):
         follower.run("CONFIG SET replica-reads no")
         self.assertIn("read only replica", follower.refusal("CGET t r3 f:a"))
         follower.run("CONFIG SET replica-reads stale replica-max-lag 500")
-        self.assertEqual("3", follower.run("CGET t r3 f:a"))
+        self.wait_until(lambda: follower.refusal("CGET t r3 f:a") == "no error: 3", lambda: follower.refusal("CGET t r3 f:a"))
         leader.kill()
         self.wait_until(lambda: "MASTERDOWN" in follower.refusal("CGET t r3 f:a") or
                         "MasterDown" in follower.refusal("CGET t r3 f:a"), "stale reads end")
@@ -80,7 +93,7 @@ class ReplicationTest(ReplicaTest):
         self.assertEqual(["replica"], [line["flags"].replace("S", "replica") for line in
                                        leader.redis.client_list(_type="replica")])
         self.assertEqual("M", follower.redis.client_list(_type="master")[0]["flags"])
-        self.assertEqual(1, leader.run("WAIT 1 5000"))
+        self.assertEqual(1, leader.run("WAIT 1 60000"))
         self.assertEqual("slave", follower.info("role"))
         self.assertEqual(f"127.0.0.1 {leader.server.port}", follower.run("CONFIG GET replicaof")[1])
         self.assertEqual("OK", follower.run("REPLICAOF NO ONE"))
@@ -98,9 +111,10 @@ class ReplicationTest(ReplicaTest):
             follower.restart()
             follower.follow(leader)
             self.assert_copied(leader, follower)
-            self.assertEqual(1, follower.info("replica_partial_syncs"))
+            self.assertGreaterEqual(follower.info("replica_partial_syncs"), 1)
         self.assertEqual(1, leader.info("sync_full", "stats"))
-        self.assertEqual(3, leader.info("sync_partial_ok", "stats"))
+        # And where it heard nothing for two seconds, as on a busy machine.
+        self.assertGreaterEqual(leader.info("sync_partial_ok", "stats"), 3)
         self.assertEqual(port, follower.server.port)
 
     def test_a_leader_that_was_away_is_found_again(self):
@@ -150,6 +164,16 @@ class ReplicationTest(ReplicaTest):
         follower.follow(leader)
         self.assert_copied(leader, follower)
         self.assertEqual(0, leader.info("client_output_buffer_limit_disconnections", "stats"))
+        # Behind small ones, from files: the start has none of them in memory.
+        follower.kill()
+        leader.load(100, 300)
+        leader.redis.execute_command("CMUTATE", "t", "behind", *sum((("PUT", f"f:{i}", value) for i in range(3)), ()))
+        leader.load(100, 400)
+        leader.kill()
+        leader.restart()
+        follower.restart()
+        follower.follow(leader)
+        self.assert_copied(leader, follower)
 
     def test_log_is_kept_behind_a_snapshot_for_those_who_come_back(self):
         leader, follower = self.pair()
@@ -175,7 +199,7 @@ class ReplicationTest(ReplicaTest):
         self.assert_copied(leader, follower)
         for i in range(5):  # with `no` a follower would sync once in half a minute
             leader.load(1, i)
-            self.assertEqual(1, leader.run("WAIT 1 20000"))
+            self.assertEqual(1, leader.run("WAIT 1 100000"))
 
     def test_a_follower_of_a_follower(self):
         leader, middle = self.pair()
@@ -187,6 +211,21 @@ class ReplicationTest(ReplicaTest):
         leader.load(100, 100)
         self.assert_copied(leader, middle, last)
 
+    def test_a_store_that_is_loaded_again_is_still_followed(self):
+        leader, middle = self.pair()
+        last = Node(self)
+        middle.follow(leader)
+        last.follow(middle)
+        leader.load(100)
+        self.assert_copied(leader, middle, last)
+        for i, node in enumerate((leader, middle, last, leader)):
+            leader.load(100, 100 * i)  # some of it may still be on its way
+            node.run("DEBUG RELOAD")
+            leader.load(100, 100 * i + 50)
+            self.assert_copied(leader, middle, last)
+        leader.run("SAVE")
+        self.assertEqual([0, 1, 1], [node.info("replica_full_syncs") for node in (leader, middle, last)])
+
     def test_failover_hands_over_without_loss(self):
         leader, follower = self.pair()
         self.assertIn("FAILOVER requires connected replicas", leader.refusal("FAILOVER"))
@@ -196,7 +235,7 @@ class ReplicationTest(ReplicaTest):
         self.assertIn("not valid when server is a replica", follower.refusal("FAILOVER"))
         leader.load(1000)
         self.assertEqual("OK", leader.run("FAILOVER"))
-        self.wait_until(lambda: follower.info("role") == "master", "the new leader")
+        self.take_over(leader, follower)
         self.assert_copied(follower, leader)
         follower.load(100, 1000)
         self.assert_copied(follower, leader)
@@ -261,6 +300,28 @@ class ReplicationTest(ReplicaTest):
                         pass
         self.assertTrue(leader.redis.ping())
         self.wait_until(lambda: leader.info("connected_slaves") == 0, "the peers")
+
+    def test_a_follower_that_calls_itself_no_host_is_none(self):
+        leader = Node(self)
+        for host in (b"x\r\nrole:slave", b"two words", b"h" * 256, b'"h"', b"\x1b[2J", b"\xff"):
+            with self.subTest(host=host), socket.create_connection(("127.0.0.1", leader.server.port),
+                                                                   timeout=SECONDS_MAX) as link:
+                link.sendall(b"PEER 1 0 77 follow 0\r\n")
+                self.assertTrue(link.recv(1000).startswith(b"+PEER 1 "))
+                link.sendall(frame(FOLLOW, struct.pack("<IQqQQIH", 0, 0, 0, 0, 0, 100, 1) + prefixed(host), sender=0x77))
+                said = b""
+                while more := link.recv(1000):
+                    said += more
+                    self.assertLess(len(said), 1000, "it is answered as a follower")
+                self.assertIn(b"its request cannot be read", said)
+        self.assertEqual("master", leader.info("role"))
+        self.wait_until(lambda: leader.info("connected_slaves") == 0, "the peers")
+        for words in ("two words", "h" * 256, 'quo"ted'):
+            with tempfile.TemporaryDirectory() as directory:
+                server = CellarServer(directory, replica_announce_ip=words)
+                server.spawn()
+                self.assertIn(server.process.wait(SECONDS_MAX), (1, 2))
+                self.assertIn("takes a host", server.log())
 
     def test_kills_of_either_side_under_load_end_in_equal_copies(self):
         """CELLAR_REPLICA_KILLS says how many; CELLAR_REPLICA_SEED repeats a run."""
@@ -327,8 +388,21 @@ class ReplicationTest(ReplicaTest):
                     while left > 0:
                         left -= len(connection.recv(1 << 20))
 
-        writer = threading.Thread(target=write)
-        writer.start()
+        def listen():  # to what is told of the changes, which that must not wait for
+            with follower.server.connect() as connection:
+                connection.sendall(b"HELLO 3\r\nCLIENT TRACKING ON BCAST\r\nPSUBSCRIBE __keyspace@*\r\n")
+                connection.settimeout(0.1)
+                while not ended.is_set():
+                    try:
+                        heard[0] += len(connection.recv(1 << 20))
+                    except TimeoutError:
+                        pass
+
+        heard = [0]
+        follower.run("CONFIG SET notify-keyspace-events AK")
+        threads = [threading.Thread(target=target) for target in (write, listen)]
+        for thread in threads:
+            thread.start()
         try:
             for _ in range(20):
                 follower.follow(leader)
@@ -338,9 +412,11 @@ class ReplicationTest(ReplicaTest):
                     pipe.execute_command("SLAVEOF", "NO", "ONE")
                     self.assertEqual([True], pipe.execute())
                 self.assertEqual("master", follower.info("role"))
+            self.wait_until(lambda: heard[0] > 1000, "nothing is told")
         finally:
             ended.set()
-            writer.join()
+            for thread in threads:
+                thread.join()
         self.assertEqual("OK", follower.run("MULTI ATOMIC"))
         self.assertIn("not allowed inside MULTI ATOMIC", follower.refusal("REPLICAOF NO ONE"))
 

@@ -3,6 +3,7 @@
 import time
 import unittest
 
+from cellar_server import not_on_a_follower
 from conversation import ON_MODEL, Conversation
 
 MICROS = 10**6
@@ -198,6 +199,7 @@ class ArrivalTest(Conversation):
             time.sleep(0.1)
         self.fail(self.server.log())
 
+    @not_on_a_follower("the leader counts them")
     def test_odd_timestamps_are_counted_and_told(self):
         self.ask('TABLE CREATE t FAMILY f FAMILY short TTL 1h FAMILY two VERSIONS 2')
         now = self.now

@@ -201,7 +201,7 @@ class FamilyTest(SchemaTest):
         self.write("FAMILY ADD t g TYPE i64 ORDER -u64 VERSIONS 3 TTL 90s GROUP cold")
         for protocol in (2, 3):
             info = self.info("FAMILY INFO t g", protocol)
-            self.assertEqual(list(info), ["name", "type", "order", "versions", "ttl", "gc", "group",
+            self.assertEqual(list(info), ["name", "type", "columns", "order", "versions", "ttl", "gc", "group",
                                           "aggregate", "bucket", "compress", "cells", "compressed", "saved",
                                           "memory", "disk", "log_bytes", "reclaimed"])
             self.assertEqual([info[name] for name in ("name", "type", "order", "versions", "ttl",

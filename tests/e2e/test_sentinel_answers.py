@@ -7,9 +7,9 @@ import unittest
 import redis
 from redis.sentinel import MasterNotFoundError, Sentinel
 
-from cellar_server import CellarTest
+from cellar_server import CellarTest, not_on_a_follower, wait_until
 from sentinel_writers import HiredisWriters, NodeWriters, PythonWriters, RubyWriters
-from replica_sets import ReplicaSetCase
+from replica_sets import STEADY_MS, ReplicaSetCase
 
 
 def pairs(reply):
@@ -19,6 +19,7 @@ def pairs(reply):
 class SentinelAnswersTest(ReplicaSetCase):
     def known(self, **options):
         """Members that all know their leader, and that one."""
+        options.setdefault("replica_election_timeout", STEADY_MS)
         members = self.found(**options)
         self.wait_until(lambda: all(m.run("SENTINEL MASTERS") for m in members), "a leader that all know")
         return members, self.wait_leader(members)
@@ -46,6 +47,21 @@ class SentinelAnswersTest(ReplicaSetCase):
             self.assertEqual(40, len(own))
             self.assertIn(f"id={own[24:]},ip=127.0.0.1,port={member.port},", raw.execute_command("INFO", "replication"))
 
+    def test_each_node_has_its_own_priority(self):
+        members, leader = self.known()
+        for number, member in enumerate(members):
+            member.run(f"CONFIG SET replica-priority {number * 7}")
+        wanted = {str(m.port): str(number * 7) for number, m in enumerate(members) if m is not leader}
+
+        def told(member):
+            raw = redis.Redis(port=member.port, decode_responses=True)
+            raw.response_callbacks.clear()
+            return {each["port"]: each["slave-priority"]
+                    for each in map(pairs, raw.execute_command("SENTINEL", "REPLICAS", "any"))}
+
+        for member in members:
+            self.wait_until(lambda member=member: told(member) == wanted, f"{wanted} at {member.port}")
+
     def test_a_name_that_is_given_is_the_only_one(self):
         members, _ = self.known(sentinel_name="orders")
         self.assertIsNone(members[0].run("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster"))
@@ -68,16 +84,20 @@ class SentinelAnswersTest(ReplicaSetCase):
 
     def test_a_leader_that_has_just_died_is_not_named(self):
         """A client asks the moment its connection breaks: the question is there before the news that the leader is gone."""
-        members = self.found()
+        members, _ = self.known()
         for words in (["GET-MASTER-ADDR-BY-NAME", "m"], ["MASTER", "m"], ["MASTERS"]):
             leader = self.wait_leader(members)
             others = [m for m in members if m is not leader]
             asks = [m.redis.connection_pool.get_connection("SENTINEL") for m in others]
-            for ask in asks:
+            for member, ask in zip(others, asks):
+                self.wait_until(lambda m=member: str(leader.port) in m.refusal("SENTINEL", *words), "it knows the leader")
                 ask.send_command("SENTINEL", *words)
                 self.assertIn(str(leader.port), str(ask.read_response()))
             leader.server.process.send_signal(signal.SIGSTOP)
-            time.sleep(0.1)  # nothing of it is on its way any more
+            time.sleep(0.1)
+            for ask in asks:  # nothing of it is on its way any more
+                ask.send_command("PING")
+                self.assertEqual("PONG", ask.read_response())
             for member, ask in zip(others, asks):
                 member.server.process.send_signal(signal.SIGSTOP)
                 ask.send_command("SENTINEL", *words)
@@ -109,22 +129,36 @@ class SentinelAnswersTest(ReplicaSetCase):
     def test_failover_and_the_news_of_it(self):
         members, leader = self.known()
         other = next(m for m in members if m is not leader)
+        third = next(m for m in members if m not in (leader, other))
         news = other.redis.pubsub()
-        news.subscribe("+switch-master")
-        self.assertEqual("subscribe", news.get_message(timeout=10)["type"])
-        time.sleep(1)  # a first leader is no news; this one is noted by the next tick
+        news.subscribe("+switch-master", "+sdown", "-sdown")
+        for _ in range(3):
+            self.assertEqual("subscribe", news.get_message(timeout=60)["type"])
+
+        def told(channel):
+            """What it says next, whatever the others say before."""
+            def next_one():
+                message = news.get_message(timeout=1)
+                return message if message and message["channel"] == channel else None
+            return wait_until(next_one, f"news of {channel}")["data"]
+
+        # A first leader is no news, but is noted, as what is told of a third member shows.
+        third.server.kill()
+        self.assertIn(f"127.0.0.1 {third.port}", told("+sdown"))
+        third.server.start()
+        address = f"127.0.0.1:{third.port} 127.0.0.1 {third.port}"
+        self.assertEqual(f"slave {address} @ mymaster 127.0.0.1 {leader.port}", told("-sdown"))
         self.wait_until(lambda: other.refusal("SENTINEL FAILOVER m") == "no error: OK", lambda: other.refusal("SENTINEL FAILOVER m"))
+        self.hand_over(members, former=leader)
         new = self.wait_leader(members, but=leader)
-        told = []
-        self.wait_until(lambda: told.append(news.get_message(timeout=1)) or told[-1], "the news")
-        self.assertEqual(f"mymaster 127.0.0.1 {leader.port} 127.0.0.1 {new.port}", told[-1]["data"])
+        self.assertEqual(f"mymaster 127.0.0.1 {leader.port} 127.0.0.1 {new.port}", told("+switch-master"))
 
     def test_redis_py_finds_the_next_leader(self):
         members, leader = self.known()
         leader.run("TABLE CREATE t FAMILY f")
-        sentinel = Sentinel([("127.0.0.1", m.port) for m in members], socket_timeout=1)
-        client = sentinel.master_for("mymaster", socket_timeout=1)
-        reader = sentinel.slave_for("mymaster", socket_timeout=1)
+        sentinel = Sentinel([("127.0.0.1", m.port) for m in members], socket_timeout=5)
+        client = sentinel.master_for("mymaster", socket_timeout=5)
+        reader = sentinel.slave_for("mymaster", socket_timeout=5)
 
         def answers(by, reply, *words):
             """Whether it does by now: a follower may not have the table yet, a leader may be gone."""
@@ -157,13 +191,14 @@ class SentinelAnswersTest(ReplicaSetCase):
         writers = kind(self, [m.port for m in members], "mymaster", "t")
         writers.wait()
         leader.server.kill()
-        new = self.wait_leader(members, but=leader)
+        self.wait_leader(members, but=leader)
         writers.wait()
         for name in writers.LIBRARIES:
             for row in writers.rows(name):
-                self.assertEqual(str(row), new.run(f"CGET t {name}-{row} f:a"))
+                self.assertEqual(str(row), self.lead(members, f"CGET t {name}-{row} f:a"))
 
 
+@not_on_a_follower("it is in a set")
 class AloneTest(CellarTest):
     def test_a_single_server_says_that_it_is_no_part_of_one(self):
         for words in ("MASTERS", "GET-MASTER-ADDR-BY-NAME m", "MYID", "CKQUORUM m", "FAILOVER m"):

@@ -6,12 +6,11 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest
+from cellar_server import CellarServer, CellarTest, not_on_a_follower, wait_until
 
 
 def command(*words):
@@ -91,8 +90,12 @@ class TransactionTest(CellarTest):
     def test_a_refused_command_makes_exec_fail(self):
         with self.server.connect() as connection:
             connection.sendall(command("MULTI") + command("CPUT", "t") + command("EXEC"))
-            self.replies(connection, b"+OK\r\n-ERR wrong number of arguments for 'cput' command\r\n"
-                                     b"-EXECABORT Transaction discarded because of previous errors.\r\n")
+            connection.settimeout(60)
+            said = b""
+            while not said.endswith(b"errors.\r\n"):
+                said += connection.recv(4096)
+            self.assertRegex(said, b"^\\+OK\r\n-ERR wrong number of arguments for 'cput' command: CPUT table row .*\r\n"
+                                   b"-EXECABORT Transaction discarded because of previous errors.\r\n")
 
     def test_a_transaction_survives_a_crash_whole(self):
         with self.redis.pipeline() as pipe:
@@ -109,12 +112,12 @@ class PubSubTest(CellarTest):
 
     OPTIONS = {"notify-keyspace-events": "KEA"}
 
-    def messages(self, listener):
-        """What has come, without confirmations."""
+    def messages(self, listener, count):
+        """What comes, without confirmations: so many, and nothing more at once."""
         found = []
         while True:
             message = listener.get_message(timeout=0.5, ignore_subscribe_messages=True)
-            if message is None and found:
+            if message is None and len(found) >= count:
                 return found
             if message is not None:
                 found.append((message["channel"], message["data"]))
@@ -127,19 +130,20 @@ class PubSubTest(CellarTest):
             while listener.get_message(timeout=1) is None:
                 pass
         self.assertEqual(self.redis.publish("news", "hello"), 2)
-        self.assertEqual(self.messages(listener), [(b"news", b"hello"), (b"news", b"hello")])
+        self.assertEqual(self.messages(listener, 2), [(b"news", b"hello"), (b"news", b"hello")])
         self.assertEqual(self.redis.pubsub_numsub("news"), [(b"news", 1)])
         listener.close()
 
+    @not_on_a_follower("its events are those of records, by which DEL is a TABLE DROP")
     def test_writes_are_published(self):
         listener = self.server.client().pubsub()
         listener.psubscribe("__key*")
-        listener.get_message(timeout=1)
+        self.assertEqual(listener.get_message(timeout=60)["type"], "psubscribe")
         self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
         self.run_command("CPUT", "t", "r", "f:x", 1)
         self.run_command("CPUT", "t", "r", "NX", "f:x", 1)  # does nothing
         self.run_command("DEL", "t")
-        found = self.messages(listener)
+        found = self.messages(listener, 6)
         self.assertEqual([m for m in found if m[0].startswith(b"__keyspace")],
                          [(b"__keyspace@0__:t", b"table.create"), (b"__keyspace@0__:t", b"cput"),
                           (b"__keyspace@0__:t", b"del")])
@@ -171,10 +175,11 @@ class PubSubTest(CellarTest):
                     self.assertEqual(seen, expected)
 
     def test_resp3_pushes_come_behind_the_reply(self):
+        greeting = b""
         with self.server.connect() as connection:
-            connection.sendall(command("HELLO", "3"))
-            time.sleep(0.1)
-            connection.recv(10000)
+            connection.sendall(command("HELLO", "3") + command("ECHO", "greeted"))
+            while not greeting.endswith(b"$7\r\ngreeted\r\n"):
+                greeting += connection.recv(10000)
             connection.sendall(command("SUBSCRIBE", "c") + command("PUBLISH", "c", "x"))
             expected = (b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n" b":1\r\n"
                         b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n")
@@ -193,6 +198,7 @@ class OperatorTest(CellarTest):
             self.assertIn(name, text)
         self.assertGreaterEqual(text["redis_version"], "7.0.0")
 
+    @not_on_a_follower("a set keeps its users beside the tables")
     def test_memory_adds_up(self):
         self.run_command("TABLE", "CREATE", "t", "FAMILY", "f")
         for i in range(100):
@@ -301,11 +307,9 @@ class OperatorTest(CellarTest):
                 self.assertEqual(done, b"OK")
                 waited += info["aof_rewrite_scheduled"]
                 self.assertEqual(client.config_get("appendonly")["appendonly"], value)
-                while True:
-                    info = client.info("persistence")
-                    if not info["rdb_bgsave_in_progress"] and not info["aof_rewrite_scheduled"]:
-                        break
-                    time.sleep(0.01)
+                wait_until(lambda: not (info := client.info("persistence"))["rdb_bgsave_in_progress"] and
+                           not info["aof_rewrite_scheduled"])
+                info = client.info("persistence")
                 self.assertEqual(info["aof_enabled"], int(value == "yes"))
             self.assertGreater(waited, 0)
             client.execute_command("CPUT", "t", "last", "f:a", 1)
@@ -318,8 +322,7 @@ class OperatorTest(CellarTest):
         found = [client for client in self.redis.client_list() if client["name"] == "other"]
         self.assertEqual(len(found), 1)
         self.assertEqual(self.run_command("CLIENT", "KILL", "ID", found[0]["id"]), 1)
-        time.sleep(0.05)
-        self.assertNotIn("other", [client["name"] for client in self.redis.client_list()])
+        wait_until(lambda: "other" not in [client["name"] for client in self.redis.client_list()])
 
     def test_redis_cli_knows_the_arguments_of_cput(self):
         out = subprocess.run(["redis-cli", "-p", str(self.server.port)], input="help cput\n", text=True,
@@ -342,7 +345,7 @@ class ProcessTest(unittest.TestCase):
     def test_systemd_hears_of_ready_watchdog_and_stopping(self):
         with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
             systemd.bind(os.path.join(directory, "notify"))
-            systemd.settimeout(20)
+            systemd.settimeout(120)
             server = CellarServer()
             self.addCleanup(server.close)
             server.environment["NOTIFY_SOCKET"] = os.path.join(directory, "notify")
@@ -454,18 +457,19 @@ class ProcessTest(unittest.TestCase):
             with CellarServer(logfile=path) as server:
                 os.rename(path, path + ".1")
                 server.process.send_signal(signal.SIGHUP)
-                while not os.path.exists(path) or "SIGHUP" not in read(path):
-                    time.sleep(0.01)
+                wait_until(lambda: os.path.exists(path) and "SIGHUP" in read(path))
                 self.assertNotIn("SIGHUP", read(path + ".1"))
                 # One that cannot be opened does not end the one that is open.
                 os.rename(path, path + ".2")
                 os.mkdir(path)
                 server.process.send_signal(signal.SIGHUP)
-                while "cannot open the logfile" not in read(path + ".2"):
-                    time.sleep(0.01)
+                wait_until(lambda: "cannot open the logfile" in read(path + ".2"))
 
     def test_bad_options_stop_the_start_with_a_message(self):
-        for words, said in ((["--port", "x"], "integer"), (["--nonsense", "1"], "'nonsense'"), 
+        """With 2, but for what the command line names and the machine does not have."""
+        later = ("cannot read the configuration: open 'nosuch.conf'", "/nowhere/x: no such file or directory",
+                 "'here': bind takes IP addresses")
+        for words, said in ((["--port", "x"], "integer"), (["--nonsense", "1"], "'nonsense'"),
                             (["nosuch.conf"], "cannot read the configuration: open 'nosuch.conf'"),
                             (["--port", "x"], "--port x: argument couldn't be parsed"), (["--prot", "1"], "did you mean 'port'?"),
                             (["--bind", "here"], "'here': bind takes IP addresses"),
@@ -475,7 +479,7 @@ class ProcessTest(unittest.TestCase):
             self.addCleanup(server.close)
             done = subprocess.run(server.arguments()[:1] + words, capture_output=True, text=True, timeout=60,
                                   cwd=server.directory)
-            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.returncode, 1 if said in later else 2)
             self.assertIn("cellar: ", done.stderr)
             self.assertIn(said, done.stderr.splitlines()[-1])
 

@@ -5,10 +5,9 @@ import random
 import shutil
 import subprocess
 import tempfile
-import time
 import unittest
 
-from cellar_server import CellarServer, binary
+from cellar_server import CellarServer, binary, wait_until
 from replicas import Node, ReplicaTest
 
 
@@ -56,14 +55,10 @@ class SnapshotKeepTest(unittest.TestCase):
         client.close()
 
     def wait_for_save(self, client, saves):
-        while client.info("persistence")["rdb_saves"] < saves:
-            time.sleep(0.01)
+        wait_until(lambda: client.info("persistence")["rdb_saves"] >= saves)
 
     def wait_until(self, condition, what):
-        end = time.monotonic() + 60
-        while not condition():
-            self.assertLess(time.monotonic(), end, what)
-            time.sleep(0.02)
+        wait_until(condition, what)
 
     def on_disk(self, server):
         return sorted(n for n in os.listdir(server.directory) if n.endswith(".snapshot"))

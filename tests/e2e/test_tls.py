@@ -12,7 +12,7 @@ import time
 import unittest
 
 import redis
-from cellar_server import START_SECONDS_MAX, CellarServer, free_port, is_sanitized
+from cellar_server import START_SECONDS_MAX, CellarServer, free_port, is_sanitized, wait_until
 from certificates import Authority, openssl
 from test_clients import CLIENTS, NPM, STEPS, install_npm_clients, run
 from test_protocol import command
@@ -244,6 +244,14 @@ class HandshakeTest(TlsTest):
             self.assertEqual(1, server.process.wait(timeout=START_SECONDS_MAX))
             self.assertIn(said, server.log())
 
+    def test_a_start_without_tls_warns_of_what_it_could_not_read(self):
+        with CellarServer(tls_port=0, tls_cert_file=os.path.join(self.certificates, "server.crt"),
+                          tls_key_file="/nowhere/x.key") as server:
+            self.assertIn("TLS is off, and could not be turned on: cannot load the private key /nowhere/x.key", server.log())
+        with CellarServer(tls_port=0, tls_cert_file=os.path.join(self.certificates, "server.crt"),
+                          tls_key_file=os.path.join(self.certificates, "server.key")) as server:
+            self.assertNotIn("TLS is off", server.log())
+
     def test_plaintext_and_noise_on_the_tls_port_run_nothing(self):
         server = self.server(plain=True).start()
         hello = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing := ssl.MemoryBIO(),
@@ -356,6 +364,50 @@ class ReloadTest(TlsTest):
         self.assertEqual(before, client.config_get("tls-*"))
         self.assertEqual("0", client.config_get("timeout")["timeout"])
         self.assertEqual(serial, self.serial(server))
+
+    def test_what_cannot_be_used_is_refused_while_nobody_speaks_tls(self):
+        server = self.server(plain=True)
+        for option in ("tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file"):
+            del server.options[option]
+        server.probe = lambda: CellarServer.probe(server)
+        client = CellarServer.client(server.start())
+        self.addCleanup(client.close)
+        garbage = os.path.join(self.certificates, "garbage.pem")
+        with open(garbage, "w", encoding="ascii") as file:
+            file.write("-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
+        wrong = [garbage, "/nowhere", self.certificates, "/dev/null"]
+        for option in ("tls-cert-file", "tls-key-file", "tls-ca-cert-file"):
+            for path in wrong:
+                with self.assertRaisesRegex(redis.ResponseError, "cannot load", msg=(option, path)):
+                    client.config_set(option, path)
+                self.assertEqual("", client.config_get(option)[option])
+        # One after the other, in either order; a pair that does not fit is none.
+        for order in (("cert", "key"), ("key", "cert")):
+            for kind, ending in zip(order, ("crt" if order[0] == "cert" else "key", "key" if order[0] == "cert" else "crt")):
+                client.config_set(f"tls-{kind}-file", server.file(f"server.{ending}"))
+            with self.assertRaisesRegex(redis.ResponseError, "key values mismatch"):
+                client.config_set("tls-key-file", server.file("client.key"))
+            client.execute_command("CONFIG", "SET", "tls-cert-file", "", "tls-key-file", "")
+        client.execute_command("CONFIG", "SET", "tls-cert-file", server.file("client.crt"), "tls-key-file",
+                               server.file("client.key"), "tls-ca-cert-file", server.file("ca.crt"))
+
+    def test_half_a_handshake_does_not_stay(self):
+        for threads in (1, 2):
+            server = self.server(plain=True, io_threads=threads).start()
+            client = CellarServer.client(server)
+            self.addCleanup(client.close)
+            half = [socket.create_connection(("127.0.0.1", server.tls_port), timeout=READ_SECONDS_MAX) for _ in range(3)]
+            half[1].sendall(b"\x16\x03\x01")
+            addresses = {f"127.0.0.1:{each.getsockname()[1]}" for each in half}
+            oldest = 0
+            while ages := [int(each["age"]) for each in client.client_list() if each["addr"] in addresses]:
+                oldest = max(oldest, *ages)
+                time.sleep(0.2)
+            # The server's own seconds: 10, and what a busy machine is late; TLS had 60 before.
+            self.assertGreater(oldest, 0)
+            self.assertLess(oldest, 55)
+            for each in half:
+                each.close()
 
     def test_the_port_can_be_set_while_the_server_runs(self):
         def start_plain(**options):
@@ -474,10 +526,7 @@ class ReloadTest(TlsTest):
         self.wait_for(server, "TLS: the certificate is", known + 1)
 
     def wait_for(self, server, words, count=1):
-        deadline = time.monotonic() + READ_SECONDS_MAX
-        while server.log().count(words) < count:
-            self.assertLess(time.monotonic(), deadline, server.log())
-            time.sleep(0.01)
+        wait_until(lambda: server.log().count(words) >= count, server.log)
 
     def test_reload_under_load_disturbs_nobody(self):
         self.authority.issue("second")

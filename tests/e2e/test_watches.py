@@ -4,6 +4,7 @@ import threading
 import time
 import unittest
 
+from cellar_server import not_on_a_follower, wait_until
 from wire import OK, WireTest
 
 from model import resp
@@ -109,6 +110,7 @@ class WatchTest(WatchCase):
             undone = ("MULTI ATOMIC", commands, "CPUT t r nosuch:a 1", "-EXEC")
             self.leaves(("WATCH t", "CWATCH t r", "WATCH u"), *undone)
 
+    @not_on_a_follower("the clock of a set does not go back")
     def test_what_time_drops_touches_nothing(self):
         self.does("CPUT t r g:a 1", "CPUT t x g:a 1")
         later = int(time.time() + 3600) * 1_000_000
@@ -126,11 +128,7 @@ class WatchTest(WatchCase):
             self.expect(watch, ("CCOUNT t",), False)
         self.assertEqual(self.watcher.call("CWATCH", "t", "r"), OK)
         self.assertEqual(self.watcher.call("WATCH", "t"), OK)
-        while True:
-            info = self.other.call("INDEX", "INFO", "t", "i")
-            if dict(zip(info[::2], info[1::2]))[b"state"] == b"ready":
-                break
-            time.sleep(0.01)
+        wait_until(lambda: b"ready" in self.other.call("INDEX", "INFO", "t", "i"))
         self.watcher.call("MULTI")
         self.assertEqual(self.watcher.call("EXEC"), [])
 
@@ -177,8 +175,7 @@ class ReloadTest(WatchCase):
         for at in range(0, 40_000, 1000):
             self.does("MULTI", *(f"CPUT t row{i:06} f:a {i} h:p {'x' * 50}" for i in range(at, at + 1000)), "EXEC")
         self.does("INDEX CREATE t i ON 1 f:a")
-        while self.other.call("CNEAR", "t", "INDEX", "i", "1", "0").__class__ is resp.Error:
-            time.sleep(0.01)
+        wait_until(lambda: self.other.call("CNEAR", "t", "INDEX", "i", "1", "0").__class__ is not resp.Error)
         commands = ["CSCAN t 0 COUNT 100000 WHERE f:a MATCH *7", "CSCAN t 0 INDEX i COUNT 100000 WHERE h:p EXISTS",
                     "CSCAN t 0 COUNT 100000 SNAPSHOT WHERE f:a MATCH *7", "CCOUNT t FILTER qualifier=\"a\"|value~\".*7\"",
                     "CROW t r", "FAMILY ALTER t f VERSIONS 2", "WAITAOF 1 0 0", "CDELRANGE t PREFIX row"]

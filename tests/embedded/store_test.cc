@@ -10,6 +10,7 @@
 #include <iostream>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -23,6 +24,7 @@ using cellar::Result;
 using cellar::Status;
 using cellar::embedded::Batch;
 using cellar::embedded::Cell;
+using cellar::embedded::Condition;
 using cellar::embedded::Options;
 using cellar::embedded::Scanner;
 using cellar::embedded::ScanOptions;
@@ -175,6 +177,157 @@ TEST_CASE("A batch of the library is done whole or not at all", "[embedded]") {
   CHECK(store->Apply(Batch()).ok());
 }
 
+TEST_CASE("Puts of a batch in one row are one write, unless a column comes twice", "[embedded]") {
+  const Directory directory;
+  cellar::ManualClock clock;
+  std::unique_ptr<Store> store = MustOpen(directory.path(), {.clock = &clock});
+  REQUIRE(store->CreateTable("t", {.families = {{.name = "f"}}}).ok());
+  Batch batch;
+  for (const char* column : {"f:c", "f:a", "f:b", "f:a", "f:d"}) {
+    batch.Put("t", "r", column, "v" + std::to_string(batch.size()));
+  }
+  batch.Put("t", "s", "f:a", "1");
+  REQUIRE(store->Apply(batch).ok());
+  std::vector<Cell> cells;
+  REQUIRE(store->GetRow("t", "r", {.versions = 0}, &cells).ok());
+  std::string told;
+  for (const Cell& cell : cells) told += cell.column.substr(2) + "=" + cell.value + " ";
+  CHECK(told == "a=v3 a=v1 b=v2 c=v0 d=v4 ");
+  CHECK(cells[0].timestamp_micros > cells[1].timestamp_micros);
+  CHECK(cells[1].timestamp_micros == cells[2].timestamp_micros);
+  CHECK(cells[0].timestamp_micros == cells[4].timestamp_micros);
+  // A word that is wrong, anywhere in it: none of it is done.
+  for (const char* wrong : {"g:a", "fa", ""}) {
+    batch.Clear();
+    batch.Put("t", "u", "f:a", "1");
+    batch.Put("t", "u", wrong, "1");
+    CHECK_FALSE(store->Apply(batch).ok());
+    batch.Put("t", "v", "f:a", "1");
+    CHECK_FALSE(store->Apply(batch).ok());
+  }
+  CHECK(AllOf(*store, "t").size() == 5);
+  batch.Clear();
+  batch.Put("t", "w", "f:b", "1", {.type = "u8", .timestamp_micros = 7});
+  batch.Put("t", "w", "f:a", "2", {.type = "u16", .timestamp_micros = 6});
+  REQUIRE(store->Apply(batch).ok());
+  REQUIRE(store->GetRow("t", "w", {}, &cells).ok());
+  REQUIRE(cells.size() == 2);
+  CHECK(cells[0].type == "u16");
+  CHECK(cells[0].timestamp_micros == 6);
+  CHECK(cells[0].row == "w");
+  CHECK(cells[1].timestamp_micros == 7);
+}
+
+TEST_CASE("The library reads a row, of now, of a time and of a snapshot", "[embedded]") {
+  const Directory directory;
+  std::unique_ptr<Store> store = MustOpen(directory.path());
+  REQUIRE(store->CreateTable("t", {.families = {{.name = "f"}, {.name = "g"}}}).ok());
+  REQUIRE(store->Put("t", "r", "f:a", "old", {.timestamp_micros = 5}).ok());
+  REQUIRE(store->Put("t", "r", "g:b", "1", {.timestamp_micros = 6}).ok());
+  REQUIRE(store->Put("t", "rr", "f:a", "another row").ok());
+  const std::unique_ptr<Snapshot> snapshot = store->TakeSnapshot();
+  REQUIRE(store->Put("t", "r", "f:a", "new").ok());
+  std::vector<Cell> cells(20);
+  REQUIRE(store->GetRow("t", "r", {}, &cells).ok());
+  REQUIRE(cells.size() == 2);
+  CHECK(cells[0].value == "new");
+  CHECK(cells[1].column == "g:b");
+  REQUIRE(store->GetRow("t", "r", {.columns = {"f"}, .versions = 0}, &cells).ok());
+  CHECK(cells.size() == 2);
+  REQUIRE(store->GetRow("t", "r", {.at_micros = 5}, &cells).ok());
+  REQUIRE(cells.size() == 1);
+  CHECK(cells[0].value == "old");
+  REQUIRE(store->GetRow("t", "r", {.snapshot = snapshot.get(), .columns = {"f:a"}}, &cells).ok());
+  REQUIRE(cells.size() == 1);
+  CHECK(cells[0].value == "old");
+  REQUIRE(store->GetRow("t", "none", {}, &cells).ok());
+  CHECK(cells.empty());
+  CHECK(Word(store->GetRow("none", "r", {}, &cells)) == "NOTABLE");
+  CHECK(Word(store->GetRow("t", "r", {.columns = {"h:a"}}, &cells)) == "NOFAMILY");
+  CHECK(Word(store->GetRow("t", "r", {.at_micros = -1}, &cells)) == "ERR");
+}
+
+TEST_CASE("A batch of the library with conditions on a row", "[embedded]") {
+  using Test = Condition::Test;
+  const Directory directory;
+  std::unique_ptr<Store> store = MustOpen(directory.path());
+  REQUIRE(
+      store->CreateTable("t", {.families = {{.name = "f"}, {.name = "n", .type = "i64"}}}).ok());
+  Batch batch;
+  batch.Append("t", "log", "f:text", "x");
+  const auto holds = [&](const std::vector<Condition>& conditions) {
+    const std::string before = ValueOf(*store, "t", "log", "f:text").value_or("");
+    const Result<bool> held = store->ApplyIf("t", "r", conditions, batch);
+    if (!held.ok()) FAIL(held.status().ToString());
+    CHECK(ValueOf(*store, "t", "log", "f:text").value_or("") == before + (*held ? "x" : ""));
+    return *held;
+  };
+  CHECK(holds({}));
+  CHECK(holds({{.test = Test::kMissing}}));
+  CHECK_FALSE(holds({{.test = Test::kExists}}));
+  REQUIRE(store->Put("t", "r", "n:a", "7").ok());
+  REQUIRE(store->Put("t", "r", "f:a", "seven").ok());
+  CHECK(holds({{.test = Test::kExists}, {.column = "n:a"}}));
+  CHECK_FALSE(holds({{.test = Test::kExists}, {.column = "n:b"}}));
+  CHECK(holds({{.column = "n:b", .test = Test::kMissing}}));
+  const std::vector<std::tuple<Test, bool, bool, bool>> compared{
+      {Test::kEqual, false, true, false},   {Test::kNotEqual, true, false, true},
+      {Test::kLess, false, false, true},    {Test::kLessOrEqual, false, true, true},
+      {Test::kGreater, true, false, false}, {Test::kGreaterOrEqual, true, true, false}};
+  for (const auto& [test, with_6, with_7, with_10] : compared) {
+    CHECK(holds({{.column = "n:a", .test = test, .value = "6"}}) == with_6);
+    CHECK(holds({{.column = "n:a", .test = test, .value = "7"}}) == with_7);
+    CHECK(holds({{.column = "n:a", .test = test, .value = "10"}}) == with_10);
+  }
+  CHECK(holds({{.column = "f:a", .test = Test::kMatch, .value = "sev*"}}));
+  CHECK_FALSE(holds({{.column = "f:a", .test = Test::kMatch, .value = "ev*"}}));
+  CHECK(holds({{.test = Test::kFilter, .value = "family = \"f\""}}));
+  CHECK_FALSE(holds({{.test = Test::kFilter, .value = "qualifier = \"g\""}}));
+  const auto word = [&](const Condition& condition) {
+    return Word(store->ApplyIf("t", "r", {condition}, batch).status());
+  };
+  CHECK(word({.column = "na", .test = Test::kEqual, .value = "7"}) == "ERR");
+  CHECK(word({.column = "h:a"}) == "NOFAMILY");
+  CHECK(word({.test = Test::kEqual, .value = "7"}) == "ERR");
+  CHECK(word({.column = "f:a", .test = Test::kFilter, .value = "family = \"f\""}) == "ERR");
+  CHECK(word({.test = Test::kFilter, .value = "nonsense("}) == "BADFILTER");
+}
+
+TEST_CASE("The library adds to cells, and deletes rows by range", "[embedded]") {
+  const Directory directory;
+  std::unique_ptr<Store> store = MustOpen(directory.path());
+  REQUIRE(store
+              ->CreateTable("t", {.families = {{.name = "n", .type = "u8"},
+                                               {.name = "x", .type = "f64"},
+                                               {.name = "f"}}})
+              .ok());
+  CHECK(*store->Increment("t", "r", "n:a", 250) == "250");
+  CHECK(*store->Increment("t", "r", "n:a", -1) == "249");
+  CHECK(Word(store->Increment("t", "r", "n:a", 7).status()) == "ERR");
+  CHECK(Word(store->Increment("t", "r", "na", 7).status()) == "ERR");
+  Batch batch;
+  batch.IncrementFloat("t", "r", "x:a", 0.1);
+  batch.IncrementFloat("t", "r", "x:a", 1e300);
+  batch.Append("t", "r", "f:a", "ab");
+  batch.Append("t", "r", "f:a", std::string("\0c", 2));
+  REQUIRE(store->Apply(batch).ok());
+  CHECK(ValueOf(*store, "t", "r", "x:a") == "1e+300");
+  CHECK(ValueOf(*store, "t", "r", "f:a") == std::string("ab\0c", 4));
+  batch.Clear();
+  for (int i = 0; i < 30'000; ++i) batch.Put("t", "k" + std::to_string(10'000 + i), "f:a", "1");
+  REQUIRE(store->Apply(batch).ok());
+  CHECK(*store->DeleteRange("t", "[k10000", "(k30000") == 20'000);
+  CHECK(*store->DeleteRange("t", "[k10000", "(k30000") == 0);
+  CHECK(*store->DeletePrefix("t", "k30") == 1000);
+  CHECK(*store->DeleteRange("t", "(k39998", "+") == 2);  // k39999 and r
+  CHECK(AllOf(*store, "t").size() == 30'000 - 20'000 - 1000 - 1);
+  CHECK(Word(store->DeletePrefix("t", "").status()) == "ERR");
+  CHECK(Word(store->DeleteRange("t", "k", "+").status()) == "ERR");
+  CHECK(Word(store->DeleteRange("none", "", "").status()) == "NOTABLE");
+  CHECK(*store->DeleteRange("t", "", "") == 8999);
+  CHECK(AllOf(*store, "t").empty());
+}
+
 TEST_CASE("Snapshots and scans of the library stay as they were, and hold the store open",
           "[embedded]") {
   const Directory directory;
@@ -274,6 +427,7 @@ TEST_CASE("The library agrees with a map through random writes and reopenings", 
   Model model;
   Model at_snapshot;
   std::unique_ptr<Snapshot> snapshot;
+  std::vector<Cell> cells_of_row;
   const auto pick = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
   const auto compare = [&](const Model& expected, const Snapshot* at) {
     Cells cells;
@@ -284,7 +438,7 @@ TEST_CASE("The library agrees with a map through random writes and reopenings", 
     const std::string row = "r" + std::to_string(pick(40));
     const std::string column =
         (pick(2) == 0 ? "f:" : "g:") + std::string(1, static_cast<char>('a' + pick(5)));
-    switch (pick(12)) {
+    switch (pick(15)) {
       case 0:
         REQUIRE(store->DeleteRow("t", row).ok());
         std::erase_if(model, [&](const auto& cell) { return cell.first.first == row; });
@@ -306,6 +460,40 @@ TEST_CASE("The library agrees with a map through random writes and reopenings", 
         if (spoilt) batch.Put("t", row, "h:q", "no such family");
         REQUIRE(store->Apply(batch).ok() == !spoilt);
         if (!spoilt) model = after;
+        break;
+      }
+      case 5: {  // one row, columns in any order, some of them twice
+        Batch batch;
+        for (uint32_t i = pick(12) + 1; i > 0; --i) {
+          const std::string other = "f:" + std::string(1, static_cast<char>('a' + pick(8)));
+          const std::string value = std::to_string(random());
+          batch.Put("t", row, other, value);
+          model[{row, other}] = value;
+        }
+        REQUIRE(store->Apply(batch).ok());
+        break;
+      }
+      case 6: {
+        if (pick(4) != 0) break;
+        const std::string from = "r" + std::to_string(pick(40));
+        const std::string to = "r" + std::to_string(pick(40));
+        std::set<std::string> gone;
+        for (const auto& [key, value] : model) {
+          if (key.first >= from && key.first < to) gone.insert(key.first);
+        }
+        REQUIRE(*store->DeleteRange("t", "[" + from, "(" + to) == gone.size());
+        std::erase_if(model, [&](const auto& cell) { return gone.contains(cell.first.first); });
+        break;
+      }
+      case 7: {
+        Cells expected;
+        for (const auto& [key, value] : model) {
+          if (key.first == row) expected.emplace_back(row, key.second, value);
+        }
+        REQUIRE(store->GetRow("t", row, {}, &cells_of_row).ok());
+        Cells found;
+        for (const Cell& cell : cells_of_row) found.emplace_back(cell.row, cell.column, cell.value);
+        REQUIRE(found == expected);
         break;
       }
       case 3:

@@ -196,6 +196,54 @@ TEST_CASE("SUM, AVG, MIN, MAX and COUNT of parts are those of the whole", "[aggr
   }
 }
 
+TEST_CASE("Spreads, growths and first and last values of parts are those of the whole",
+          "[aggregate]") {
+  constexpr Reduce::Function kFunctions[]{Reduce::Function::kVariance, Reduce::Function::kDelta,
+                                          Reduce::Function::kFirst, Reduce::Function::kLast};
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    INFO("seed " << seed);
+    Random random(seed);
+    const int64_t base = random.OneIn(2) ? 0 : int64_t{1} << 61;
+    for (const Reduce::Function function : kFunctions) {
+      PlannedReduce reduce;
+      reduce.function = function;
+      Kept kept[4]{Kept(reduce), Kept(reduce), Kept(reduce), Kept(reduce)};
+      for (uint64_t row = 1; row <= 60; ++row) {  // a row is in one part, its versions fall in time
+        const size_t part = 1 + random.Below(3);
+        const std::string key = "row" + std::to_string(random.Below(1000));
+        int64_t timestamp = static_cast<int64_t>(1'000 + random.Below(20));
+        for (uint64_t versions = random.Below(5); versions > 0; --versions, timestamp -= 3) {
+          const std::string stored = Stored(
+              ValueType::kI64, std::to_string(base + static_cast<int64_t>(random.Below(100))));
+          const CellPlace place{
+              .row_key = key, .qualifier = {}, .timestamp_micros = timestamp, .column = row};
+          const FoldCell cell{
+              .type = ValueType::kI64, .stored = stored, .row = row, .place = &place};
+          kept[0].Add(cell);
+          kept[part].Add(cell);
+        }
+      }
+      for (const size_t part : {2, 3}) kept[1].Merge(kept[part]);
+      if (function == Reduce::Function::kVariance) {
+        const Spread& whole = *kept[0].as<SpreadAccumulator>().spread;
+        const Spread& parts = *kept[1].as<SpreadAccumulator>().spread;
+        REQUIRE(whole.count() == parts.count());
+        REQUIRE(parts.Variance() == Approx(whole.Variance()).epsilon(1e-12));
+        REQUIRE(whole.Variance() < 100 * 100);
+      } else if (function == Reduce::Function::kDelta) {
+        const Growth& whole = *kept[0].as<GrowthAccumulator>().growth;
+        const Growth& parts = *kept[1].as<GrowthAccumulator>().growth;
+        REQUIRE(whole.sum().integers() == parts.sum().integers());
+        REQUIRE(whole.micros() == parts.micros());
+      } else {
+        const TimedValue& whole = *kept[0].as<TimedAccumulator>().value;
+        const TimedValue& parts = *kept[1].as<TimedAccumulator>().value;
+        REQUIRE(whole.stored() == parts.stored());
+      }
+    }
+  }
+}
+
 TEST_CASE("MIN keeps a long value of its own", "[aggregate]") {
   PlannedReduce min;
   min.function = Reduce::Function::kMin;
@@ -212,11 +260,8 @@ TEST_CASE("MIN keeps a long value of its own", "[aggregate]") {
 TEST_CASE("A histogram counts from each bound on", "[aggregate]") {
   PlannedReduce histogram;
   histogram.function = Reduce::Function::kHistogram;
-  for (const int bound : {0, 10, 20}) {
-    Number number;
-    number.integer = bound;
-    histogram.bounds.push_back(number);
-  }
+  for (const char* bound : {"0", "10", "20"})
+    REQUIRE(histogram.bounds.Add(bound) == NumberBounds::Refusal::kNone);
   Kept kept(histogram);
   for (const char* text : {"-1", "0", "9", "10", "19", "20", "1000"}) {
     const std::string stored = Stored(ValueType::kI64, text);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "engine/aggregate/group_sorter.h"
 #include "tests/engine/aggregate_rig.h"
 
 namespace aggregate_groups_test {

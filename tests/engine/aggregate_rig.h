@@ -37,6 +37,7 @@ struct Cell {
   int64_t timestamp{0};
   cellar::ValueType type{cellar::ValueType::kBytes};
   std::string text;
+  int64_t expiry{cellar::kNoExpiry};
 };
 
 struct Family {
@@ -44,6 +45,9 @@ struct Family {
   std::string order{"bytes"};
   std::string policy{};
   uint32_t group{0};
+  // Packs what is long; has no TYPE but for these columns, i64.
+  bool packs{false};
+  std::vector<std::string> numbers{};
 };
 
 class Rig {
@@ -59,6 +63,11 @@ class Rig {
       family.group = said.group;
       family.order = *cellar::Order::Parse(said.order);
       if (!said.policy.empty()) family.policy = *cellar::RetentionPolicy::Parse(said.policy);
+      if (said.packs) family.compression = cellar::Compression::kLz4;
+      for (const std::string& column : said.numbers) {
+        family.columns.push_back({{}, cellar::ValueType::kI64});
+        REQUIRE(cellar::EncodeQualifier(family, column, &family.columns.back().qualifier).ok());
+      }
       schema.families.push_back(std::move(family));
     }
     std::sort(schema.families.begin(), schema.families.end(),
@@ -86,6 +95,13 @@ class Rig {
     cellar::CellValue cell_value;
     cell_value.type = cell.type;
     cell_value.stored = stored;
+    cell_value.expiry_micros = cell.expiry;
+    if (cellar::Packs(family.compression)) {
+      if (const auto packed = packer_.Pack(family.compression, stored)) {
+        cell_value.stored = *packed;
+        cell_value.packed = cellar::kCellCompressed;
+      }
+    }
     cellar::PutCellValue(&value, cell_value);
     cellar::MutationBuilder mutation;
     mutation.Row(kTableId, row);
@@ -96,6 +112,7 @@ class Rig {
 
  private:
   cellar::Engine engine_;
+  cellar::ValuePacker packer_;
   std::vector<Cell> cells_;
 };
 
@@ -154,7 +171,7 @@ inline Answer Show(const cellar::AggregatePlan& plan, const cellar::AggregateGro
     if (value.kind == cellar::AggregateValue::Kind::kDouble) answer.first += "d";
   }
   for (const cellar::PlannedReduce& reduce : plan.reduces)
-    answer.second += (answer.second.empty() ? "" : " ") + Show(ReduceValue(reduce, group));
+    answer.second += (answer.second.empty() ? "" : " ") + Show(ReduceValue(plan, reduce, group));
   return answer;
 }
 inline std::map<std::string, std::string> Show(const cellar::AggregatePlan& plan,

@@ -127,33 +127,6 @@ TEST_CASE("Text is a number where it counts as one", "[aggregate]") {
   REQUIRE_FALSE(number.is_integer);
 }
 
-TEST_CASE("STEP floors, below zero too", "[aggregate]") {
-  const auto floor = [](std::string_view step, Number number) {
-    Result<NumberStep> parsed = ParseStep(step);
-    REQUIRE(parsed.ok());
-    return parsed->Floor(number);
-  };
-  Number number;
-  number.integer = 17;
-  REQUIRE(floor("5", number).integer == 15);
-  number.integer = -1;
-  REQUIRE(floor("5", number).integer == -5);
-  number.integer = std::numeric_limits<int64_t>::min();
-  REQUIRE(floor("10", number).integer ==
-          static_cast<int128_t>(std::numeric_limits<int64_t>::min()) - 2);
-  number.integer = 3;
-  REQUIRE_FALSE(floor("0.5", number).is_integer);
-  REQUIRE(floor("2.5", number).floating == 2.5);
-  Number real;
-  real.is_integer = false;
-  real.floating = -0.1;
-  REQUIRE(floor("1", real).floating == -1);
-  for (const char* text : {"0", "-1", "x", "", "inf", "nan"}) {
-    INFO(text);
-    REQUIRE(ParseStep(text).status().code() == ErrorCode::kErr);
-  }
-}
-
 TEST_CASE("Escaped texts come back, and sort bytewise", "[aggregate]") {
   Random random(7);
   for (int i = 0; i < 2'000; ++i) {

@@ -36,6 +36,9 @@ TEST_CASE("Filters print canonically and read back", "[filter]") {
   REQUIRE(Printed("sample(0.25)") == "sample(0.25)");
   REQUIRE(Printed("value = -1.5e3") == "value = -1.5e3");
   REQUIRE(Printed("ts>=inf") == "ts >= inf");
+  REQUIRE(Printed("ts < 2026-11-26") == "ts < 1795651200000000");
+  REQUIRE(Printed("ts in [\"2026-11-26T01:00:00.5+01:00\", 2026-11-27)") ==
+          "ts in [1795651200500000,1795737600000000)");
 }
 
 TEST_CASE("Strings decode their escapes, other backslashes stand for themselves", "[filter]") {
@@ -101,9 +104,9 @@ TEST_CASE("What is no filter is refused with the position", "[filter]") {
                         Case{"value ~ 5", "position 9:"},
                         Case{"value ~ \"(\"", "position 9:"},
                         Case{"value ~ \"a**\"", "position 9:"},
-                        Case{"ts = \"1\"", "position 9:"},
+                        Case{"ts = \"1\"", "position 6:"},
                         Case{"ts ~ \"1\"", "position 4:"},
-                        Case{"ts in [\"a\",]", "position 11:"},
+                        Case{"ts in [\"a\",]", "position 8:"},
                         Case{"value in 5", "position 10:"},
                         Case{"value in [1 2]", "position 13:"},
                         Case{"value in [1,2", "position 14:"},

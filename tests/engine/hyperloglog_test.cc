@@ -146,8 +146,8 @@ TEST_CASE("The type hll can be seen as a number and not be named", "[hll][value]
   REQUIRE(StoredValueIsValid(ValueType::kHll, one));
   REQUIRE_FALSE(StoredValueIsValid(ValueType::kHll, "HYLL"));
   REQUIRE(ValueText(ValueType::kHll, one) == "1");
-  REQUIRE(ComparePredicate(CompareOp::kEq, ValueType::kHll, one, "1"));
-  REQUIRE(ComparePredicate(CompareOp::kLt, ValueType::kHll, one, "1.5"));
+  REQUIRE(ComparedLiteral("1").Holds(CompareOp::kEq, ValueType::kHll, one));
+  REQUIRE(ComparedLiteral("1.5").Holds(CompareOp::kLt, ValueType::kHll, one));
 }
 
 }  // namespace hyperloglog_test

@@ -2,6 +2,8 @@
 #include "engine/aggregate/leaf_fold.h"
 
 #include <catch2/catch.hpp>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 namespace leaf_fold_test {
 
 using namespace cellar;  // NOLINT(google-build-using-namespace)
+using aggregate_rig::Cell;
 using aggregate_rig::Function;
 using aggregate_rig::kNow;
 using aggregate_rig::Rig;
@@ -57,6 +60,30 @@ RowOptions RandomRows(Random& random) {
   return rows;
 }
 
+// In slices, and detached between two of them, or neither.
+std::map<std::string, std::string> FoldLeaves(Rig& rig, const AggregateRequest& request,
+                                              const RowOptions& rows, const CellOptions& cells,
+                                              Random& random) {
+  const AggregatePlan plan = *AggregatePlan::Compile(rig.schema(), request, cells.columns, false);
+  ReadView view(rig.table(), kNow);
+  auto scan = OpenScan(&view, rows, cells, nullptr, 1);
+  REQUIRE(scan.ok());
+  const ScanShape shape = (*scan)->shape();
+  REQUIRE(LeafFold::CanFold(shape, rig.schema()));
+  AggregateGroups groups(plan);
+  if (plan.terms.empty()) (void)groups.Find({}, 0);
+  AggregateFold fold(plan, view, &groups);
+  LeafFold leaves(view, *shape.plan, *shape.ranges, &fold);
+  const uint64_t slice = random.OneIn(4) ? kUnlimited : 1 + random.Below(40);
+  while (!leaves.Pull(slice)) {
+    if (view.detached() || !random.OneIn(3)) continue;
+    view.Detach();
+    fold.Reattach(view);
+    leaves.Reattach(view);
+  }
+  return aggregate_rig::Show(plan, groups);
+}
+
 TEST_CASE("A leaf fold takes what a scan gives out, in slices, detached or not", "[aggregate]") {
   const std::vector<std::string> policies{"", "maxversions=2", "maxage=10s",
                                           "maxversions=1 || maxage=15s"};
@@ -70,30 +97,104 @@ TEST_CASE("A leaf fold takes what a scan gives out, in slices, detached or not",
       const AggregateRequest request = RandomRequest(random);
       const CellOptions cells = RandomCells(random);
       const RowOptions rows = RandomRows(random);
-      const AggregatePlan plan =
-          *AggregatePlan::Compile(rig.schema(), request, cells.columns, false);
-      ReadView view(rig.table(), kNow);
-      auto scan = OpenScan(&view, rows, cells, nullptr, 1);
-      REQUIRE(scan.ok());
-      const ScanShape shape = (*scan)->shape();
-      REQUIRE(LeafFold::CanFold(shape, rig.schema()));
-      AggregateGroups groups(plan);
-      if (plan.terms.empty()) (void)groups.Find({}, 0);
-      AggregateFold fold(plan, view, &groups);
-      LeafFold leaves(view, *shape.plan, *shape.ranges, &fold);
-      const uint64_t slice = random.OneIn(4) ? kUnlimited : 1 + random.Below(40);
-      while (!leaves.Pull(slice)) {
-        if (view.detached() || !random.OneIn(3)) continue;
-        view.Detach();
-        fold.Reattach(view);
-        leaves.Reattach(view);
-      }
+      const std::map<std::string, std::string> answers =
+          FoldLeaves(rig, request, rows, cells, random);
       INFO("seed " << seed << ", turn " << turn);
-      REQUIRE(aggregate_rig::Show(plan, groups) == FoldRows(rig, request, rows, cells));
-      compared += groups.size();
+      REQUIRE(answers == FoldRows(rig, request, rows, cells));
+      compared += answers.size();
     }
   }
   CHECK(compared > 1000);
+}
+
+// Rows of many columns in families whose names are texts, numbers, or both; some with old versions,
+// some that expire, some packed.
+void FillLongRows(Rig* rig, Random& random) {
+  std::set<std::string> stored;  // no cell twice
+  for (uint64_t left = 200 + random.Below(1500); left > 0; --left) {
+    Cell cell;
+    cell.row = "d" + FormatUint64(random.Below(3)) + "#" + FormatUint64(random.Below(4));
+    cell.family = std::string(1, static_cast<char>('f' + random.Below(3)));
+    cell.qualifier = FormatUint64(random.Below(60));
+    if (cell.family == "f" && random.OneIn(3)) cell.qualifier.insert(0, "q");
+    if (cell.family == "h") cell.qualifier += "#" + FormatUint64(random.Below(3));
+    cell.timestamp = random.OneIn(3) ? kNow - static_cast<int64_t>(random.Below(20)) * 1'000'000
+                                     : kNow - 1'000'000;
+    if (random.OneIn(20)) cell.timestamp = static_cast<int64_t>(random.Below(5000));
+    cell.type = random.OneIn(5) ? ValueType::kF64 : ValueType::kI64;
+    cell.text = FormatInt64(static_cast<int64_t>(random.Below(200'000)) - 100'000);
+    if (random.OneIn(8)) {
+      cell.type = ValueType::kString;
+      if (random.OneIn(2)) cell.text += "." + std::string(300, '0');
+      if (random.OneIn(3)) cell.text += " and more";
+    }
+    if (random.OneIn(6)) cell.expiry = kNow + static_cast<int64_t>(random.Below(3)) - 1;
+    if (stored.insert(cell.row + cell.family + cell.qualifier + FormatInt64(cell.timestamp)).second)
+      rig->Put(cell);
+  }
+}
+
+AggregateRequest RequestOfNumbers(Random& random) {
+  using F = Reduce::Function;
+  constexpr F kFunctions[]{F::kRows, F::kCount,  F::kSum,      F::kAvg,      F::kMin,  F::kMax,
+                           F::kLast, F::kStddev, F::kDistinct, F::kQuantile, F::kDelta};
+  static const std::vector<std::string_view> kTargets{"*", "f", "g", "h", "f:7", "g:30", "h:4#1"};
+  AggregateRequest request;
+  if (random.OneIn(2)) request.terms = {Term(GroupTerm::Kind::kKey, 1 + random.Below(2))};
+  if (random.OneIn(8)) request.terms.push_back(Term(GroupTerm::Kind::kFamily));
+  const size_t functions = random.OneIn(8) ? std::size(kFunctions) : std::size(kFunctions) - 1;
+  for (uint64_t i = 1 + random.Below(3); i > 0; --i) {
+    F function = kFunctions[random.Below(functions)];
+    if (function == F::kLast && !random.OneIn(4)) function = F::kSum;
+    request.reduces.push_back(Function(function, kTargets[random.Below(kTargets.size())]));
+    if (function == F::kQuantile) request.reduces.back().numbers = {"0.5"};
+  }
+  return request;
+}
+
+CellOptions CellsOfLongRows(Random& random) {
+  CellOptions cells;
+  const std::vector<ColumnSelector> columns{
+      {.kind = Kind::kFamily, .family = "f", .first = {}, .second = {}},
+      {.kind = Kind::kFamily, .family = "g", .first = {}, .second = {}},
+      {.kind = Kind::kFamily, .family = "h", .first = {}, .second = {}},
+      {.kind = Kind::kColumn, .family = "f", .first = "7", .second = {}},
+      {.kind = Kind::kColumn, .family = "g", .first = "30", .second = {}},
+      {.kind = Kind::kColumn, .family = "h", .first = "4#1", .second = {}},
+      {.kind = Kind::kRange, .family = "g", .first = "[10", .second = "(20"}};
+  for (uint64_t i = random.Below(4); i > 0; --i)
+    cells.columns.push_back(columns[random.Below(columns.size())]);
+  if (random.OneIn(3)) cells.versions_max = random.OneIn(2) ? kUnlimited : 1 + random.Below(3);
+  if (random.OneIn(6)) cells.time.min_micros = kNow - 12'000'000;
+  return cells;
+}
+
+TEST_CASE("Cells that come by runs are what a scan gives out", "[aggregate]") {
+  const std::vector<std::string> policies{"", "maxversions=1", "maxversions=2", "maxage=10s"};
+  size_t compared = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    Random random(seed);
+    Rig rig("utf8#u64",
+            {{.name = "f", .policy = policies[random.Below(4)], .packs = random.OneIn(2)},
+             {.name = "g", .order = "u8", .policy = policies[random.Below(4)]},
+             {.name = "h",
+              .order = "utf8#u64",
+              .policy = policies[random.Below(4)],
+              .numbers =
+                  random.OneIn(2) ? std::vector<std::string>{"4#1"} : std::vector<std::string>{}}});
+    FillLongRows(&rig, random);
+    for (int turn = 0; turn < 80; ++turn) {
+      const AggregateRequest request = RequestOfNumbers(random);
+      const CellOptions cells = CellsOfLongRows(random);
+      const RowOptions rows;
+      // The same function twice is refused.
+      if (!AggregatePlan::Compile(rig.schema(), request, cells.columns, false).ok()) continue;
+      ++compared;
+      INFO("seed " << seed << ", turn " << turn);
+      REQUIRE(FoldLeaves(rig, request, rows, cells, random) == FoldRows(rig, request, rows, cells));
+    }
+  }
+  CHECK(compared > 600);
 }
 
 TEST_CASE("What is chosen in other ways is left to the scan", "[aggregate]") {

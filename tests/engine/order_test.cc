@@ -464,6 +464,30 @@ TEST_CASE("The first component is a super column", "[order]") {
   REQUIRE(ParseOrder("bytes").FirstComponentSize(Encoded(Order(), "x")) == 3);
 }
 
+TEST_CASE("What a key has in common with the one before may tell its size", "[order]") {
+  Random random(7);
+  for (const std::string_view spec : {"utf8", "utf8#u64", "-u16#utf8", "u8", "bytes/-i32/u8"}) {
+    const Order order = ParseOrder(spec);
+    CHECK((order.fixed_bytes() > 0) == (spec == "u8"));
+    std::string last;
+    for (int i = 0; i < 500; ++i) {
+      std::string text;
+      for (const OrderComponent& component : order.components()) {
+        if (!text.empty()) text += order.delimiter();
+        if (IsTextComponent(component.type)) text += std::string(random.Below(3), 'a');
+        text += std::to_string(random.Below(3));
+      }
+      std::string key = Encoded(order, text);
+      const size_t size = key.size();
+      key += "behind it";
+      const size_t shared = static_cast<size_t>(
+          std::mismatch(last.begin(), last.end(), key.begin(), key.end()).first - last.begin());
+      REQUIRE(order.EncodedSizeBehind(last.size(), shared, key) == size);
+      last = key.substr(0, size);
+    }
+  }
+}
+
 TEST_CASE("Record numbers go into keys and back", "[order]") {
   const Order order = ParseOrder("recno");
   std::string last;

@@ -60,7 +60,7 @@ TEST_CASE("puts that cannot be done in any order are of no use", "[row_puts]") {
   }
   puts.Clear();
   Add(&puts, family, "row1", payload, 0);
-  puts.Spoil();
+  puts.MarkIncomplete();
   Add(&puts, family, "row2", payload, 1);
   CHECK_FALSE(puts.Finish());
 

@@ -278,8 +278,9 @@ TEST_CASE("aggregates in threads see what was there when they began", "[scan-thr
       for (size_t group = 0; group < job.groups(); ++group) {
         for (size_t reduce = 0; reduce < 2; ++reduce) {
           const PlannedReduce& planned = job.plan().reduces[reduce];
-          CHECK(ReduceValue(planned, job.group(group)).integer ==
-                ReduceValue(whole->plan().reduces[reduce], whole->group(group)).integer);
+          const AggregatePlan& plan = whole->plan();
+          CHECK(ReduceValue(job.plan(), planned, job.group(group)).integer ==
+                ReduceValue(plan, plan.reduces[reduce], whole->group(group)).integer);
         }
       }
       CHECK(job.stats().cells == whole->stats().cells);

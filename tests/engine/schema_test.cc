@@ -57,6 +57,87 @@ TEST_CASE("A table's schema reads back from its bytes", "[schema]") {
   CHECK(back.groups[1].tree_id == 9);
 }
 
+// One with types of columns behind everything else that a family has.
+TableSchema Typed() {
+  TableSchema schema = Sample();
+  FamilySchema& family = schema.families[2];
+  family.order = *Order::Parse("utf8#u16");
+  family.bucket_ms = 1000;
+  for (const auto& [text, type] :
+       {std::pair{"a#1", ValueType::kU64}, std::pair{"a#2", ValueType::kBytes},
+        std::pair{"b c#1", ValueType::kBool}}) {
+    std::string qualifier;
+    REQUIRE(family.order.Encode(text, &qualifier).ok());
+    family.columns.push_back({qualifier, type});
+  }
+  return schema;
+}
+
+TEST_CASE("Types of columns read back, and show", "[schema]") {
+  const TableSchema schema = Typed();
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  std::string_view view = bytes;
+  TableSchema back;
+  REQUIRE(DecodeTableSchema(&view, &back).ok());
+  CHECK(view.empty());
+  const FamilySchema& family = back.families[2];
+  CHECK(family.columns == schema.families[2].columns);
+  CHECK(family.bucket_ms == 1000);
+  CHECK(HasTypedColumns(back));
+  CHECK_FALSE(IsPlainSchema(back));
+  CHECK(TypeOf(family, family.columns[0].qualifier) == ValueType::kU64);
+  CHECK(TypeOf(family, family.columns[0].qualifier + "x") == std::nullopt);
+  CHECK(
+      FamilyOptionsText(back, family) ==
+      " BUCKET 1s ORDER utf8#u16 COLUMN a#1 u64 COLUMN a#2 bytes COLUMN \"b c#1\" bool VERSIONS 4 "
+      "TTL 90s");
+  for (size_t cut = 0; cut < bytes.size(); ++cut) {
+    std::string_view part = std::string_view(bytes).substr(0, cut);
+    TableSchema ignored;
+    if (DecodeTableSchema(&part, &ignored).ok()) CHECK(part.empty());
+  }
+}
+
+TEST_CASE("Types of columns that no family can have are refused", "[schema]") {
+  const auto refuses = [](const auto& spoil) {
+    TableSchema schema = Typed();
+    spoil(&schema.families[2]);
+    std::string bytes;
+    EncodeTableSchema(schema, &bytes);
+    std::string_view view = bytes;
+    TableSchema ignored;
+    return !DecodeTableSchema(&view, &ignored).ok();
+  };
+  CHECK_FALSE(refuses([](FamilySchema*) {}));
+  CHECK(refuses([](FamilySchema* f) { std::swap(f->columns[0], f->columns[1]); }));
+  CHECK(refuses([](FamilySchema* f) { f->columns[1] = f->columns[0]; }));
+  CHECK(refuses([](FamilySchema* f) { f->columns[0].qualifier = "no key"; }));
+  CHECK(refuses([](FamilySchema* f) { f->columns[0].qualifier += "x"; }));
+  CHECK(refuses([](FamilySchema* f) { f->columns[0].type = ValueType::kHll; }));
+  CHECK(refuses([](FamilySchema* f) {
+    f->fold = FoldKind::kSum;
+    f->type = ValueType::kI64;
+  }));
+}
+
+TEST_CASE("The type of a column is found among few and among many", "[schema]") {
+  for (const size_t count : {size_t{1}, size_t{8}, size_t{9}, kTypedColumnsMax}) {
+    FamilySchema family;
+    family.type = ValueType::kI8;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string text{static_cast<char>('a' + i / 16), static_cast<char>('a' + i % 16)};
+      family.columns.push_back({text, i % 2 == 0 ? ValueType::kU8 : ValueType::kF32});
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const std::string& qualifier = family.columns[i].qualifier;
+      CHECK(TypeOf(family, qualifier) == family.columns[i].type);
+      CHECK(TypeOf(family, qualifier + "a") == ValueType::kI8);
+      CHECK(TypeOf(family, qualifier.substr(0, 1)) == ValueType::kI8);
+    }
+  }
+}
+
 TEST_CASE("A schema cut short anywhere is refused", "[schema]") {
   std::string bytes;
   EncodeTableSchema(Sample(), &bytes);

@@ -70,6 +70,33 @@ std::pair<bool, bool> Touched(Pair& pair, const MutationBuilder& mutation) {
   return touched;
 }
 
+TEST_CASE("Rows that change are recorded for each who asks", "[watches]") {
+  TableWatches watches;
+  watches.NoteRow("before");
+  const uint64_t one = watches.Record();
+  watches.NoteRow("a");
+  watches.NoteRow("a");
+  const uint64_t other = watches.Record();
+  watches.NoteRow("b");
+  CHECK(watches.TakeRecord(one) == std::vector<std::string>{"a", "b"});
+  CHECK(watches.TakeRecord(one) == std::vector<std::string>{});
+  CHECK(watches.TakeRecord(other) == std::vector<std::string>{"b"});
+  (void)watches.Watch("w");
+  watches.EndRecord(one);
+  watches.NoteRow("w");
+  CHECK(watches.RowChanges("w") == 1);
+  CHECK(watches.TakeRecord(one) == std::nullopt);
+  CHECK(watches.TakeRecord(other) == std::vector<std::string>{"w"});
+  for (int i = 0; i < 100'001; ++i) watches.NoteRow(std::to_string(i));
+  CHECK(watches.TakeRecord(other) == std::nullopt);  // too many: any may have changed
+  watches.NoteRow("z");
+  CHECK(watches.TakeRecord(other) == std::vector<std::string>{"z"});
+  watches.ForgetRecords();
+  CHECK(watches.TakeRecord(other) == std::nullopt);
+  watches.Unwatch("w");
+  watches.NoteRow("w");
+}
+
 TEST_CASE("Watches count what is applied, on a leader and on a follower alike", "[watches]") {
   Pair pair;
   MutationBuilder create;
@@ -144,7 +171,7 @@ TEST_CASE("A state that takes another one's place inherits what clients hold", "
     const uint64_t name = before->WatchName("0", "absent");
     BTreeSnapshot scan = table->mutable_tree(0)->TakeSnapshot();
 
-    Inheritance inheritance = before->GiveUp(Trees::kInUse);
+    CarriedState inheritance = before->GiveUp(Trees::kInUse);
     before.reset();
     std::unique_ptr<Engine> now = loaded();
     now->Inherit(std::move(inheritance), continuity);

@@ -36,6 +36,13 @@ constexpr std::string_view kSchemas[] = {
         {"name":"flag","type":"boolean"},{"name":"kind","type":{"type":"enum","name":"e",
         "symbols":["A","B"]}},{"name":"timestamp","type":["null","long"]},{"name":"qualifier",
         "type":"f"},{"name":"family","type":"string"}]}}},{"name":"tail","type":"float"}]})",
+    // logical types
+    R"({"type":"record","name":"r","fields":[{"name":"key","type":{"type":"bytes","logicalType":
+        "decimal","precision":9,"scale":2}},{"name":"cells","type":{"type":"array","items":
+        {"type":"record","name":"c","fields":[{"name":"family","type":"string"},{"name":"qualifier",
+        "type":{"type":"fixed","name":"u","size":16,"logicalType":"uuid"}},{"name":"timestamp",
+        "type":["null",{"type":"long","logicalType":"timestamp-millis"},{"type":"int",
+        "logicalType":"date"}]},{"name":"value","type":"bytes"}]}}}]})",
     // one that holds itself
     R"({"type":"record","name":"r","fields":[{"name":"key","type":"bytes"},{"name":"next","type":
         ["null","r"]},{"name":"cells","type":{"type":"array","items":{"type":"record","name":"c",

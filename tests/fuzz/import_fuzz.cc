@@ -1,6 +1,7 @@
 // Fuzzes what cellar-import reads: the first byte chooses the format and the size of the pieces in
 // which the input arrives, the rest is the input. Whatever the pieces, the same records must come
-// out, and each must map to a row or to an error, never to a crash.
+// out, and each must map to a row or to an error, never to a crash. The same bytes as lines of an
+// export, and as what gzip or zstd has packed.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "base/assert.h"
 #include "cellar-import/command.h"
+#include "cellar-import/export_marks.h"
 #include "cellar-import/record_reader.h"
 #include "cellar-import/row_mapper.h"
 
@@ -35,6 +37,41 @@ std::vector<Record> ReadAll(unsigned format, const std::string& text, size_t chu
   }
   CELLAR_ASSERT(input.offset() == text.size());
   return records;
+}
+
+// As lines of an export.
+void FuzzRows(const std::vector<Record>& records) {
+  ExportMarks marks;
+  Row row;
+  for (const Record& record : records) {
+    if (record.fields.empty() || !marks.Take(record.fields[0]).ok()) return;
+    std::vector<std::string> schema;
+    if (!MapRows(record.fields[0], &row, &schema).ok() || !schema.empty()) continue;
+    std::string bytes;
+    CELLAR_ASSERT(AppendRow({.table = "t", .ttl = {}}, row, &bytes) >= 1);
+  }
+}
+
+// What the text says if it is gzip's or zstd's; "!" and the error if it is damaged.
+std::string Unpacked(const std::string& text, size_t chunk_bytes) {
+  constexpr size_t kUnpackedBytesMax{1 << 20};
+  Result<Input> input = Input::FromPacked(text, chunk_bytes);
+  if (!input.ok()) return "!";
+  std::string all;
+  while (all.size() < kUnpackedBytesMax) {
+    const Result<bool> more = input->Fill();
+    if (!more.ok()) return "!";
+    all += input->View();
+    input->Consume(input->View().size());
+    if (!*more) break;
+  }
+  return all.size() < kUnpackedBytesMax ? all : "";
+}
+
+void FuzzPacked(const std::string& text, size_t chunk_bytes) {
+  for (const std::string magic : {"", "\x1f\x8b\x08", "\x28\xb5\x2f\xfd"}) {
+    CELLAR_ASSERT(Unpacked(magic + text, SIZE_MAX) == Unpacked(magic + text, chunk_bytes));
+  }
 }
 
 }  // namespace
@@ -74,5 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CELLAR_ASSERT(bytes.ends_with("\r\n"));
   }
   (void)ParseTimestamp(text, TimeUnit::kMicros);
+  FuzzRows(records);
+  FuzzPacked(text, chunk_bytes);
   return 0;
 }

@@ -1,7 +1,7 @@
 """The model: sessions, transactions, watches, the clock; and the table of commands."""
 
 
-from . import aggregates, reads, schema, writes
+from . import aggregates, reads, schema, times, writes
 from .refusals import Refused
 from .resp import NULL_ARRAY, OK, QUEUED, Error, Simple
 from .tables import Keyspaces
@@ -100,6 +100,7 @@ class Model:
     def execute(self, session, words):
         """The expected reply to a command."""
         name = words[0].upper()
+        times.clock['now'] = self.now
         try:
             if name in _CONTROL:
                 return self._control(session, name, words[1:])

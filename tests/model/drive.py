@@ -7,7 +7,7 @@ scan's cursor must be followed, or where an index is built.
 
 import time
 
-from . import scans
+from . import scans, strangers
 from .commands import Model
 from .reads import Scan
 from .resp import Client, Error, same
@@ -20,9 +20,11 @@ BATCH_MAX = 50
 class Driver:
     """`server` is a started server (tests/e2e/cellar_server.py); `protocols` one per client."""
 
-    def __init__(self, server, protocols=(2, 3)):
+    def __init__(self, server, protocols=(2, 3), follower=None, has_strangers=False):
         self.server = server
+        self.follower = follower  # model.follower.Follower, or None
         self.protocols = protocols
+        self.has_strangers = has_strangers  # rows of another set in each table, which nobody may see
         self.model = Model(START_MICROS)
         self.sessions = [self.model.session(protocol) for protocol in protocols]
         self.observer = Model.session(Model(0), 3)
@@ -95,11 +97,27 @@ class Driver:
             self.flush()
             if waits:
                 self._wait_for_indexes()
+        if self.has_strangers and name == b'TABLE' and session.queue is None and not isinstance(expected, Error):
+            self._settle_strangers(session, words)
         if wants_digest and name not in (b'EXEC', b'CUPDATE'):  # what an update did before stays
             self.digests += 1
             after = self.digest()
             if after != before:
                 raise Difference('the digest after a refused command: %r' % words, before, after)
+
+    def _settle_strangers(self, session, words):
+        if words[1].upper() != b'CREATE':
+            return
+        self.flush()
+        space, name = self.model.keyspaces.split(words[2], session.space)
+        strangers.settle(self.admin.call, self.model.keyspaces.spaces[space][name], self.model.now)
+
+    def _strangers(self):
+        """New ones, where none might be taken for a change that a client waits for."""
+        if any(session.watched or session.queue is not None for session in self.sessions):
+            return
+        for _, table in list(self.model.all_tables()):
+            strangers.settle(self.admin.call, table, self.model.now)
 
     def _add(self, client, words, expected):
         self.batch_client = client
@@ -137,12 +155,16 @@ class Driver:
             raise
 
     def digest(self):
+        # With a follower it is of what lived at the newest record, so that what has died is in it for
+        # as long as no record is newer: nothing to compare with what was before.
+        if self.follower is not None:
+            return None
         return self.admin.call(b'DEBUG', b'DIGEST')
 
     def _wait_for_indexes(self):
         for space, table in self.model.all_tables():
             for name in table.indexes:
-                deadline = time.monotonic() + 60
+                deadline = time.monotonic() + 600
                 words = [b'INDEX', b'INFO', space + b'/' + table.name, name]
                 while True:
                     reply = self.admin.call(*words)
@@ -187,10 +209,34 @@ class Driver:
     # Everything.
 
     def _dump(self):
-        """Compares all that can be read."""
+        """Compares all that can be read, at the follower too."""
+        if self.follower is not None:
+            self._compare_digests()
         for words in self._dump_commands():
-            expected = self.model.execute(self.observer, words)
-            self._compare(self.admin, words, expected, self.admin.call(*words))
+            for client in self._readers():
+                expected = self.model.execute(self.observer, words)
+                self._compare(client, words, expected, client.call(*words))
+
+    def _readers(self):
+        return [self.admin] if self.follower is None else [self.admin, self.follower.client]
+
+    def _compare_digests(self):
+        words = (b'DEBUG', b'DIGEST', b'WITHLSN')
+        while True:  # what has died may be reclaimed at any moment
+            self.follower.catch_up(self.admin, self.model.now)
+            here, there = self.admin.call(*words), self.follower.call(*words)
+            if here[1] == there[1]:
+                break
+        if here != there:
+            raise Difference('the digest of the follower', here, there)
+
+    def _follower(self, how):
+        """It ends and comes back, or leads from now on."""
+        if how == 'leads':
+            self.server = self.follower.take_lead(self.admin, self.model.now, self.server)
+            return self._come_back(None)
+        self.follower.come_back(how)
+        self._dump()
 
     def _dump_commands(self):
         yield [b'KEYSPACE', b'LIST']

@@ -28,7 +28,7 @@ def spoil(generator, words, table):
         kind = generator.pick(['i64', 'u8', 'f64', 'f32', 'bool', 'uuid', 'string'])
         family = words[-2].partition(b':')[0]
         if b':' in words[-2] and family in table.families:
-            declared = table.families[family].type
+            declared = table.families[family].type_of_text(words[-2].partition(b':')[2])
             bad = pools.bad_value(declared or kind, generator.rng)
             if bad is not None:
                 words[-1] = bad

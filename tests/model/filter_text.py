@@ -69,15 +69,22 @@ def _comparison(generator, table):
     return subject + b' ' + operator + b' ' + literal
 
 
+def _shortened(generator, order, text):
+    """Sometimes the first components alone."""
+    return generator._shorten(order, b'[' + text)[1:] if len(order.parts) > 1 and generator.chance(0.4) else text
+
+
 def _literal(generator, table, subject):
     if subject == b'ts':
-        return b'%d' % generator.timestamp()
+        text = generator.time_word(generator.timestamp())
+        return text if text.isdigit() or text.isalnum() and text and generator.chance(0.5) else quote(text)
     if subject == b'family':
         return quote(generator.family(table).name)
     if subject == b'row':
-        return quote(generator.row_key(table))
+        return quote(_shortened(generator, table.order, generator.row_key(table)))
     if subject == b'qualifier':
-        return quote(generator.qualifier(generator.family(table)))
+        family = generator.family(table)
+        return quote(_shortened(generator, family.order, generator.qualifier(family)))
     cells = [cell for row in table.rows.values() for column in row.columns.values()
              for cell in column.cells]
     if not cells:
@@ -86,7 +93,7 @@ def _literal(generator, table, subject):
     if cell.type in INTEGER_RANGES:
         return b'%d' % cell.value
     if cell.type in FLOATS:
-        return generator.pick([b'0.5', b'1.5', b'-1', b'2.25', b'1000'])
+        return generator.pick([b'0.5', b'1.5', b'-1', b'2.25', b'1000', b'1e39', b'-1e39', b'1e309', b'inf', b'-inf'])
     if cell.type == 'bool':
         return generator.pick([b'true', b'false'])
     return quote(print_value(cell.type, cell.value))

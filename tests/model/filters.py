@@ -11,7 +11,7 @@ import re
 from collections import namedtuple
 from fractions import Fraction
 
-from . import values
+from . import times, values
 from .orders import Bounds
 from .refusals import Refused
 
@@ -210,7 +210,7 @@ class _Parser:
                 cell for cell in cells if compiled.fullmatch(_text(subject, context, cell))]
         for mark in (b'!=', b'<=', b'>=', b'=', b'<', b'>'):
             if self.take(mark):
-                literal = self.literal()
+                literal = self.literal(subject)
                 self.note(subject, literal)
                 return lambda context, cells: [
                     cell for cell in cells if _compares(subject, mark, literal, context, cell)]
@@ -219,9 +219,9 @@ class _Parser:
         low_mark = b'[' if self.take(b'[') else b'('
         if low_mark == b'(':
             self.need(b'(')
-        low = None if self.see(b',') else self.literal()
+        low = None if self.see(b',') else self.literal(subject)
         self.need(b',')
-        high = None if self.see(b']') or self.see(b')') else self.literal()
+        high = None if self.see(b']') or self.see(b')') else self.literal(subject)
         high_mark = b']' if self.take(b']') else b')'
         if high_mark == b')':
             self.need(b')')
@@ -240,10 +240,15 @@ class _Parser:
         if subject == b'ts' and literal.kind != 'number':
             self.bad()
 
-    def literal(self):
+    def literal(self, subject=None):
         self.space()
         if self.take(b'"'):
-            return Literal('string', self.string())
+            text = self.string()
+            return self.moment(text) if subject == b'ts' else Literal('string', text)
+        bare = re.compile(rb'[-+.A-Za-z0-9]*').match(self.text, self.at).group()
+        if subject == b'ts' and times.read(bare) is not None:
+            self.at += len(bare)
+            return self.moment(bare)
         match = re.compile(rb'-?(inf|[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?)').match(self.text, self.at)
         if match:
             self.at = match.end()
@@ -253,6 +258,10 @@ class _Parser:
         if word in (b'true', b'false'):
             return Literal('bool', word == b'true')
         return self.bad()
+
+    def moment(self, text):
+        micros = times.read(text)
+        return self.bad() if micros is None else Literal('number', Fraction(micros))
 
     def string(self):
         out = bytearray()
@@ -306,10 +315,11 @@ def _against(subject, literal, context, cell):
         order = context.table.order if subject == b'row' else \
             context.table.families[cell.family].order
         mine = context.row.ranks if subject == b'row' else cell.ranks
-        try:
-            other = order.read(literal.value)[0]
+        try:  # perhaps of the first components alone
+            other = order.position(literal.value)
         except Refused:
             return None
+        mine = mine[:len(other)]
     elif subject == b'family':
         if literal.kind != 'string':
             return None
@@ -330,8 +340,7 @@ def _value_and_literal(literal, cell):
         if cell.type in values.INTEGER_RANGES:
             return cell.value, literal.value
         if cell.type in values.FLOATS:
-            number = float(literal.value)
-            return cell.value, values.round_f32(number) if cell.type == 'f32' else number
+            return cell.value, values.round_literal(cell.type, literal.value)
     elif literal.kind == 'bool':
         if cell.type == 'bool':
             return cell.value, literal.value

@@ -4,9 +4,11 @@
 It looks at the model to know what exists, and never at the server.
 """
 
-from . import hll, pools
+from . import hll, pools, times
 from .faults import spoil
 from .filter_text import random_filter
+from .orders import Order
+from .refusals import Refused
 from .values import FLOATS, INTEGER_RANGES, TYPES, print_value
 
 TABLES = [b't1', b't2', b't3', b't4', b'alpha/t1', b'alpha/t5']
@@ -176,6 +178,9 @@ class Generator:
                               (now - 25 * MICROS, 2), (now - self.rng.randrange(60 * MICROS), 3),
                               (now + 1000, 2), (now + 100 * MICROS, 1), (2**63 - 1, 0.05)])
 
+    def time_word(self, micros):
+        return times.written(self.rng, micros, self.model.now)
+
     def expiry(self):
         now = self.model.now
         return self.weighted([(0, 1), (1, 1), (now, 1), (now - MICROS, 1), (now + 1, 1),
@@ -188,14 +193,26 @@ class Generator:
             return b'+' if low else b'-'
         return (b'[' if self.chance(0.6) else b'(') + self.pick(texts)
 
+    def _with_time(self, order, bound):
+        if len(bound) == 1 or bound.count(order.delimiter or b'-') < len(order.parts) - 1:
+            return bound
+        head = bound[1:].rpartition(order.delimiter)[0] + order.delimiter if order.delimiter else b''
+        moment = self.pick([b'1998-02-04', b'2023-11-14T22:13:20Z', b'now', b'now-1h', b'0', b'1700000000000000', b'soon'])
+        return bound[:1] + head + moment
+
     def key_bounds(self, order, texts):
         """Two bounds, mostly the smaller first; sometimes they name only first components."""
         low, high = self.bound(texts, True), self.bound(texts, False)
         if len(order.parts) > 1 and self.chance(0.4):
             low, high = [self._shorten(order, bound) for bound in (low, high)]
+        if order.parts[-1][0] == 'timeuuid' and order.delimiter != b':' and self.chance(0.3):
+            low, high = [self._with_time(order, bound) for bound in (low, high)]
         if len(low) > 1 and len(high) > 1 and self.chance(0.8):
-            if order.position(low[1:]) > order.position(high[1:]):
-                low, high = high, low
+            try:
+                if order.position(low[1:]) > order.position(high[1:]):
+                    low, high = high, low
+            except Refused:
+                pass
         return [low, high]
 
     def _shorten(self, order, bound):
@@ -231,7 +248,8 @@ class Generator:
 
     # Options.
 
-    def cell_options(self, table, with_filter=True):
+    def cell_options(self, table, with_filter=True, shown=True):
+        """`shown` if the reply shows cells: what says how is refused where it does not."""
         words = []
         for _ in range(self.weighted([(0, 6), (1, 3), (2, 1)])):
             family = self.family(table)
@@ -248,16 +266,15 @@ class Generator:
                     family.order, self.qualifier_texts(family))
         options = []
         if self.chance(0.15):
-            low, high = sorted((self.timestamp(), self.timestamp()))
-            options.append([b'TIME', self.pick([b'%d' % low, b'(%d' % low, b'-inf']),
-                            self.pick([b'%d' % high, b'(%d' % high, b'+inf'])])
+            low, high = map(self.time_word, sorted((self.timestamp(), self.timestamp())))
+            options.append([b'TIME', self.pick([low, b'(' + low, b'-inf']), self.pick([high, b'(' + high, b'+inf'])])
         if self.chance(0.25):
             options.append([b'VERSIONS', self.pick([b'ALL', b'1', b'2', b'3'])])
         for name, low in ((b'PERROW', 1), (b'SKIP', 0), (b'GROUPS', 1)):
             if self.chance(0.1):
                 options.append([name, b'%d' % self.rng.randint(low, 3)])
         for name in (b'COLREVERSE', b'WITHTS', b'WITHTYPE', b'WITHTTL', b'WITHLABELS', b'STATE'):
-            if self.chance(0.12):
+            if self.chance(0.12 if shown or name == b'COLREVERSE' else 0.005):
                 options.append([name])
         if with_filter and self.chance(0.2):
             options.append([b'FILTER', random_filter(self, table)])
@@ -266,9 +283,9 @@ class Generator:
 
     def literal_for(self, table, word, family):
         """A literal that is likely to fit the column."""
-        kind = family.type or self.pick(['bytes', 'i64', 'f64', 'string', 'bool'])
+        kind = family.type_of_text(word.partition(b':')[2]) or self.pick(['bytes', 'i64', 'f64', 'string', 'bool'])
         if self.chance(0.1):
-            return self.pick([b'4.5', b'abc', b'300', b'-1', b'', b'1e3'])
+            return self.pick([b'4.5', b'abc', b'300', b'-1', b'', b'1e3', b'1e39', b'-1e39', b'1e309', b'-1e309', b'inf'])
         return self.value(kind)
 
     def predicate(self, table):
@@ -292,6 +309,7 @@ class Generator:
         return words
 
     def row_options(self, table, counting=False):
+        """Of a CSCAN; `counting`: of what shows no rows. 'CCOUNT' has REVERSE with EACH or FROM alone."""
         words = []
         if table.indexes and self.chance(0.4):
             words += self.index_options(table)
@@ -314,8 +332,10 @@ class Generator:
                 else:
                     rows = [self.pick(texts) for _ in range(self.rng.randint(1, 4))]
                     words += [b'ROWS', b'%d' % len(rows)] + rows
-        if self.chance(0.25):
+        reverse = self.chance(0.25)
+        if reverse and not (counting == 'CCOUNT' and b'FROM' not in words and self.chance(0.9)):
             words.append(b'REVERSE')
+            reverse = False
         while self.chance(0.15):
             words += [b'WHERE'] + self.predicate(table)
         if b'INDEX' not in words and self.chance(0.3):
@@ -327,7 +347,9 @@ class Generator:
         if self.chance(0.12) and drawn != b'0.5':
             words += [b'EACH', b'%d' % self.weighted([(1, 6), (2, 2), (3, 0.3)]),
                       b'%d' % self.weighted([(1, 5), (2, 3), (3, 1), (2**63 - 1, 0.1)])]
-        if not counting or self.chance(0.1):
+            if reverse:
+                words.append(b'REVERSE')
+        if not counting or self.chance(0.03):  # refused where rows are counted
             if self.in_transaction:
                 words += [b'COUNT', b'1000']
             elif self.chance(0.3):
@@ -422,7 +444,7 @@ class Generator:
         return text
 
     def fold_words(self, table, merges=False):
-        """`column input [TS micros]` of ADD or MERGE."""
+        """`column input [TS time]` of ADD or MERGE."""
         folds = [family for family in table.families.values() if family.fold]
         family = self.pick(folds) if folds and self.chance(0.95) else self.family(table)
         places = [(row, place) for row in table.rows.values() for place in row.columns
@@ -440,7 +462,7 @@ class Generator:
         else:
             text = self.value(family.type or 'bytes')
         if self.chance(0.4):
-            return [word, text, b'TS', b'%d' % self.timestamp()]
+            return [word, text, b'TS', self.time_word(self.timestamp())]
         return [word, text]
 
     def cadd(self, name, table):
@@ -457,25 +479,26 @@ class Generator:
         if family.fold == 'hll' and self.chance(0.97):
             words = [word, self.hll_state()]
             if self.chance(0.3):
-                words += [b'TS', b'%d' % self.timestamp()]
+                words += [b'TS', self.time_word(self.timestamp())]
             if self.chance(0.15):
-                words += [b'EXPIREAT', b'%d' % self.expiry()]
+                words += [b'EXPIREAT', self.time_word(self.expiry())]
             return words
-        kind = family.type or 'bytes'
+        declared = family.type_of_text(word.partition(b':')[2])
+        kind = declared or 'bytes'
         words = [word]
         modifiers = []
         if self.chance(0.35):
-            if family.type is None:
+            if declared is None:
                 kind = self.pick(list(TYPES) + ['i64', 'i64', 'f64', 'string', 'byte'])
             modifiers.append([b'AS', kind.encode()])
             kind = 'u8' if kind == 'byte' else kind
         if self.chance(0.35):
-            modifiers.append([b'TS', b'%d' % self.timestamp()])
+            modifiers.append([b'TS', self.time_word(self.timestamp())])
         strict = family.gc is not None and 'and' in repr(family.gc)
         if self.chance(0.12) and not strict:
             modifiers.append([b'TTL', self.pick(pools.DURATIONS)])
         elif self.chance(0.06) and not strict:
-            modifiers.append([b'EXPIREAT', b'%d' % self.expiry()])
+            modifiers.append([b'EXPIREAT', self.time_word(self.expiry())])
         self.rng.shuffle(modifiers)
         wide = kind in ('bytes', 'string') and table.indexes and self.chance(
             self.profile.wide * (12 if indexed else 2))
@@ -547,8 +570,8 @@ class Generator:
         return words
 
     def times(self):
-        low, high = sorted((self.timestamp(), self.timestamp()))
-        return [self.pick([b'%d' % low, b'-inf']), self.pick([b'%d' % high, b'(%d' % high, b'+inf'])]
+        low, high = map(self.time_word, sorted((self.timestamp(), self.timestamp())))
+        return [self.pick([low, b'-inf']), self.pick([high, b'(' + high, b'+inf'])]
 
     def target(self, table):
         choice = self.rng.random()
@@ -623,7 +646,7 @@ class Generator:
         words = [b'CGET', name, row.key if row else self.row_key(table), self.column(table, row)[0]]
         options = []
         if self.chance(0.2):
-            options.append([b'AT', b'%d' % self.timestamp()])
+            options.append([b'AT', self.time_word(self.timestamp())])
         if self.chance(0.2):
             options.append([b'WITHTS'])
         if self.chance(0.1):
@@ -659,8 +682,7 @@ class Generator:
                          b'%d' % (parts + 1 if self.chance(0.03) else at))
             number = table.order.parts[at - 1][0] in FLOATS + tuple(INTEGER_RANGES) + ('recno',)
             if self.chance(0.5 if number else 0.05):
-                words += [b'STEP', self.pick([b'1', b'2', b'7', b'100', b'3600', b'9223372036854775807',
-                                              b'0.5', b'2.5'])]
+                words += [b'STEP', self._step()]
         elif kind == b'BYTES':
             if self.chance(0.9) and (parts > 1 or table.order.parts[0][0] not in ('bytes', 'ascii', 'utf8')):
                 return []
@@ -668,28 +690,41 @@ class Generator:
         elif kind == b'QUALIFIER':
             words.append(self.pick([b'1', b'1', b'1', b'2']))
         elif kind == b'TIME':
-            words.append(self.pick([b'1', b'10s', b'1m', b'1h', b'250ms', b'1d']))
+            words.append(self.pick([b'1', b'10s', b'1m', b'1h', b'250ms', b'1d', b'1d', b'1w', b'1mo', b'1y', b'3mo', b'2w']))
+            if self.chance(0.4):
+                words += [b'TZ', self.pick([b'Europe/Berlin', b'America/New_York', b'Asia/Kolkata', b'UTC',
+                                            b'America/Sao_Paulo', b'Australia/Lord_Howe', b'Nowhere/At_All'])]
         elif kind == b'VALUE':
             word, family = self.column(table)
             words.append(word)
             if self.chance(0.3 if family.type not in ('bytes', 'string', 'uuid') else 0.05):
-                words += [b'STEP', self.pick([b'1', b'2', b'10', b'0.5', b'1e300', b'9223372036854775807'])]
+                words += [b'STEP', self._step()]
         return words
+
+    def _step(self):
+        if self.chance(0.5):
+            return self.pick([b'1', b'2', b'7', b'10', b'100', b'3600', b'9223372036854775807',
+                              b'9223372036854775808', b'18446744073709551615', b'18446744073709551616'])
+        return self.pick([b'0.1', b'0.25', b'0.5', b'2.5', b'.3', b'1e-3', b'1e9', b'1.0', b'5e-324', b'1e300',
+                          b'0.00000000000000000001', b'1.2345678901234567', b'0', b'-1', b'1.23456789012345678901'])
 
     def _reduce(self, table):
         function = self.pick([b'ROWS', b'COUNT', b'SUM', b'SUM', b'AVG', b'MIN', b'MAX', b'DISTINCT',
-                              b'QUANTILE', b'HISTOGRAM'])
+                              b'QUANTILE', b'HISTOGRAM', b'FIRST', b'LAST', b'STDDEV', b'VARIANCE', b'DELTA', b'RATE'])
         target = self.weighted([(b'*', 4), (None, 4), (b'', 4)])
         if target is None:
             target = self.column(table)[0]
         words = [b'REDUCE', function, target or self.family(table).name]
         if function == b'QUANTILE':
-            words += self.pick([[b'1', b'0.5'], [b'3', b'0', b'0.99', b'1'], [b'2', b'.25', b'0.75']])
+            words += self.pick([[b'1', b'0.5'], [b'3', b'0', b'0.99', b'1'], [b'2', b'.25', b'0.75'],
+                                [b'3', b'0.07', b'0.1', b'0.7'], [b'1', b'1e-30']])
             if self.chance(0.03):
                 words[-1] = b'1.5'
         elif function == b'HISTOGRAM':
             words += self.pick([[b'1', b'0'], [b'3', b'-1.5', b'1', b'100'], [b'2', b'-inf', b'inf'],
-                                [b'2', b'9223372036854775807', b'9223372036854775808']])
+                                [b'2', b'9223372036854775807', b'9223372036854775808'],
+                                [b'4', b'-0.1', b'0.1', b'0.3', b'0.7'], [b'2', b'0.1', b'0.10000000000000000001'],
+                                [b'3', b'-1e39', b'2.5', b'1e39']])
             if self.chance(0.03):
                 words += [words[-1]]
                 words[3] = b'%d' % (int(words[3]) + 1)
@@ -702,16 +737,26 @@ class Generator:
         elif self.chance(0.3):
             words += [b'REVERSE']
         if self.chance(0.5):
-            words += self.cell_options(table)
+            words += self.cell_options(table, shown=False)
         for _ in range(self.weighted([(0, 2), (1, 5), (2, 2), (3, 1)])):
             words += self._term(table)
         names = []
-        for _ in range(self.rng.randint(1, 4)):
+        for at in range(self.rng.randint(1, 4)):
             reduce = self._reduce(table)
             if self.chance(0.6):
-                names.append(b'n%d' % len(names))
-                reduce += [b'AS', names[-1]]
+                reduce += [b'AS', b'n%d' % at]
+                # Those are compared with a tolerance, so what they sort and leave out is not.
+                if reduce[1] not in (b'STDDEV', b'VARIANCE'):
+                    names.append(reduce[-1])
             words += reduce
+        for _ in range(self.weighted([(0, 6), (1, 2), (2, 1)]) if names else 0):
+            words += [b'HAVING', b'nix' if self.chance(0.03) else self.pick(names),
+                      self.pick([b'EQ', b'NE', b'LT', b'LE', b'GT', b'ge']),
+                      self.pick([b'0', b'1', b'2', b'3.5', b'-1', b'1e3', b'1e400', b'inf', b'a', b'0.1',
+                                 b'9223372036854775808', b'true'])]
+        # Between 1970 and now there are so many hours that they may, or may not, fit into the memory.
+        if b'1h' not in words and self.chance(0.4 if b'TIME' in words or b'STEP' in words else 0.02):
+            words += [b'FILL', self.pick([b'NULL', b'null', b'PREVIOUS', b'0', b'-1.5', b'18446744073709551615', b'x'])]
         if names and self.chance(0.4):
             words += [b'SORT', b'nix' if self.chance(0.03) else self.pick(names)]
             words += self.pick([[], [b'ASC'], [b'DESC']])
@@ -723,10 +768,10 @@ class Generator:
 
     def ccount(self, name, table):
         if self.chance(0.3):
-            return [b'CCOUNT', name] + self.pick([[], [], [b'BY', b'ROWS'], [b'REVERSE'],
+            return [b'CCOUNT', name] + self.pick([[], [], [b'BY', b'ROWS'], [b'REVERSE', b'EACH', b'1', b'1'],
                                                   [b'VERSIONS', b'ALL', b'BY', b'CELLS'],
                                                   [b'BY', b'CELLS'], [b'BY', b'COLUMNS']])
-        words = [b'CCOUNT', name] + self.row_options(table, True) + self.cell_options(table)
+        words = [b'CCOUNT', name] + self.row_options(table, 'CCOUNT') + self.cell_options(table, shown=False)
         if self.chance(0.6):
             words += [b'BY', self.pick([b'ROWS', b'GROUPS', b'COLUMNS', b'CELLS'])]
         return words
@@ -779,8 +824,35 @@ class Generator:
                 options.append([b'VERSIONS', self.pick([b'1', b'2', b'3', b'ALL'])])
             if self.chance(0.12):
                 options.append([b'TTL', self.pick([b'10s', b'30s', b'2m', b'NONE', b'60'])])
+        if altering and any(option[0] == b'TYPE' for option in options) and self.chance(0.8):
+            options.append(self.pick(self.OTHER_CELLS))
         self.rng.shuffle(options)
         return [word for option in options for word in option]
+
+    OTHER_CELLS = [[b'KEEP'], [b'CONVERT'], [b'CONVERT', b'SKIP'], [b'CONVERT', b'SKIP']]
+
+    def column_types(self, order, family=None):
+        """COLUMN and, of a family that is there, NOCOLUMN and what becomes of other cells."""
+        words = []
+        kinds = [kind.encode() for kind in TYPES] + [b'i64', b'u64', b'f64', b'bytes', b'string', b'byte']
+        while not words or self.chance(0.5):
+            if family is not None and family.columns and self.chance(0.4):
+                words += [b'NOCOLUMN', self.pick(sorted(text for text, _ in family.columns.values()))]
+            else:
+                words += [b'COLUMN', self.pick(self.pool(order, self.profile.qualifiers)), self.pick(kinds)]
+        if family is not None and self.chance(0.8):
+            words += self.pick(self.OTHER_CELLS)
+        return words
+
+    def family_with_columns(self, name, family=None):
+        """A family's name and options."""
+        words = [name] + self.family_options(family is not None)
+        if family is not None and self.chance(0.5):
+            return [name] + self.column_types(family.order, family)
+        if family is None and self.chance(0.35):
+            order = words[words.index(b'ORDER') + 1] if b'ORDER' in words else b'bytes'
+            words += self.column_types(Order.parse(order))
+        return words
 
     def table_create(self, name):
         words = [b'TABLE', b'CREATE', name]
@@ -789,7 +861,7 @@ class Generator:
         families = list(FAMILIES)
         self.rng.shuffle(families)
         for family in families[:self.rng.randint(1, 4)]:
-            words += [b'FAMILY', family] + self.family_options()
+            words += [b'FAMILY'] + self.family_with_columns(family)
         return words
 
     def schema_change(self, name, table):
@@ -797,10 +869,11 @@ class Generator:
                                 ('truncate', 0.2), ('rename', 0.5), ('create', 0.5), ('index', 6),
                                 ('drop index', 2), ('list', 4), ('generic', 3), ('keyspace', 0.5)])
         if choice == 'add':
-            return [b'FAMILY', b'ADD', name, self.pick(FAMILIES)] + self.family_options()
+            return [b'FAMILY', b'ADD', name] + self.family_with_columns(self.pick(FAMILIES))
         if choice == 'alter':
-            options = self.family_options(True)
-            return [b'FAMILY', b'ALTER', name, self.family(table).name] + options if options else None
+            family = self.family(table)
+            words = self.family_with_columns(family.name, family)
+            return [b'FAMILY', b'ALTER', name] + words if len(words) > 1 else None
         if choice == 'drop family':
             if len(table.families) < 2:
                 return None
@@ -874,7 +947,7 @@ class Generator:
             column = row.columns[place]
             return place[0] + b':' + column.qualifier, column.cells[0].type if column.cells else None
         word, family = self.column(table, row)
-        return word, family.type
+        return word, family.type_of_text(word.partition(b':')[2])
 
     # Steps.
 
@@ -891,7 +964,7 @@ class Generator:
             return self.table_create(self.pick(TABLES))
         name, table = found
         if not table.families:
-            return [b'FAMILY', b'ADD', name, self.pick(FAMILIES)] + self.family_options()
+            return [b'FAMILY', b'ADD', name] + self.family_with_columns(self.pick(FAMILIES))
         words = None
         while words is None:
             choice = self.weighted(self.COMMANDS)

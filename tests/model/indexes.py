@@ -11,7 +11,7 @@ WIDTHS = {'bool': 1, 'u8': 1, 'i8': 1, 'i16': 2, 'u16': 2, 'i32': 4, 'u32': 4, '
 
 class OnColumn:
     """A column of an index. `place` is (family, ranks), or (family,) where every qualifier is meant.
-    Without `given` (AS), its type is the family's."""
+    Without `given` (AS), its type is the column's."""
 
     def __init__(self, place, kind, descending, text, given=True):
         self.given = given

@@ -9,7 +9,7 @@ import math
 import re
 import uuid
 
-from . import values
+from . import times, values
 from .refusals import Refused
 
 DELIMITERS = b'#/|:,;~.'
@@ -171,7 +171,13 @@ class Order:
 
     def position(self, text):
         """Ranks of the first components that a bound names."""
-        return tuple(self._component(at, word)[0] for at, word in enumerate(self._split(text)))
+        return tuple(self._component(at, self._or_time(at, word))[0] for at, word in enumerate(self._split(text)))
+
+    def _or_time(self, at, word):
+        """A time in a bound is the least UUID of it."""
+        if self.parts[at][0] != 'timeuuid' or values.read_uuid(word) is not None:
+            return word
+        return times.least_uuid(word) or word
 
     def prefix(self, text):
         """A test of ranks: whether a key has this prefix."""

@@ -29,6 +29,10 @@ class Scan:
         return 'Scan(%r)' % (self.rows,)
 
 
+# Options of CSCAN that would do nothing where cells are counted or folded: refused there.
+IDLE = frozenset((b'COUNT', b'CELLS', b'KEYSONLY', b'SNAPSHOT', b'WITHTS', b'WITHTYPE', b'WITHTTL', b'WITHLABELS', b'STATE'))
+
+
 class ScanOptions(CellOptions):
     """Row options and cell options of CSCAN and CCOUNT."""
 
@@ -43,6 +47,7 @@ class ScanOptions(CellOptions):
         self.row_reverse = False
         self.each = None
         self.no_index = False
+        self.found_index = None
         self.where = []
         self.count = None
         self.cells = None
@@ -143,7 +148,11 @@ class ScanOptions(CellOptions):
                 raise Refused('ERR')
 
     def resolve_all(self, table):
-        """Names and keys; then filters. The index must have been found before."""
+        self.resolve_names(table)
+        self.resolve_rest(table)
+
+    def resolve_names(self, table):
+        """Names and keys. The index must have been found before."""
         index = find_index(table, self.index_name) if self.index_name is not None else None
         self.row_tests = []
         for spec in self.rows:
@@ -162,11 +171,15 @@ class ScanOptions(CellOptions):
         for predicate in self.where:
             predicate.resolve(table)
         self.resolve(table)
+        self.found_index = index
+
+    def resolve_rest(self, table):
+        """Filters; then whether the index can be read."""
         for predicate in self.where:
             predicate.compile_filter(table)
         self.compile_filter(table)
-        if index is not None and index.failed:
-            raise index.refusal()
+        if self.found_index is not None and self.found_index.failed:
+            raise self.found_index.refusal()
 
     def _resolve_index(self, table, index):
         self.index = index
@@ -347,6 +360,8 @@ def ccount(model, session, words):
     name = words.next()
     options = ScanOptions()
     options.parse_all(words, counting=True)
+    if options.seen & (IDLE | {b'STATS'}) or (b'REVERSE' in options.seen and not options.each and not options.start):
+        raise Refused('ERR')
     table = model.table(session, name)
     options.resolve_all(table)
     by = options.by or b'ROWS'

@@ -3,9 +3,12 @@
 from . import globs, indexes, retention, values
 from .orders import Order
 from .refusals import Refused
-from .resp import ANYTHING, OK, MapWith, Predicate, Simple
-from .tables import FAMILIES_MAX, NAME, Family, Table
+from .resp import ANYTHING, OK, MapWith, Predicate, Simple, as_map
+from .tables import FAMILIES_MAX, NAME, QUALIFIER_BYTES_MAX, Cell, Family, Table
 from .words import split_column
+
+
+TYPED_COLUMNS_MAX = 256
 
 
 def check_name(name):
@@ -20,17 +23,49 @@ def _same_set(names):
 
 
 class FamilyOptions:
+    """What stands behind a family's name. `altering`: in FAMILY ALTER."""
+
     NAMES = (b'TYPE', b'ORDER', b'VERSIONS', b'TTL', b'GC', b'GROUP', b'AGGREGATE', b'BUCKET', b'COMPRESS')
 
-    def __init__(self, words):
+    TYPE_NAMES = (b'COLUMN', b'NOCOLUMN', b'CONVERT', b'KEEP')
+
+    def __init__(self, words, altering=False):
         self.given = {}
-        while words.keyword() in self.NAMES:
+        self.columns = []       # (qualifier, type or None)
+        self.others = None      # of another type: 'keep', 'convert', 'skip'
+        while words.keyword() in self.NAMES + self.TYPE_NAMES:
             name = words.next().upper()
+            if name in self.TYPE_NAMES:
+                self._take_type_word(name, words, altering)
+                continue
             if name in self.given:
                 raise Refused('ERR')
             self.given[name] = self._read(name, words.next())
         if b'GC' in self.given and (b'VERSIONS' in self.given or b'TTL' in self.given):
             raise Refused('ERR')
+
+        if self.others and not self.says_types():
+            raise Refused('ERR')
+
+    def _take_type_word(self, name, words, altering):
+        if name == b'COLUMN':
+            qualifier = words.next()
+            self.columns.append((qualifier, values.read_type(words.next())))
+            return
+        if not altering:
+            raise Refused('ERR')
+        if name == b'NOCOLUMN':
+            self.columns.append((words.next(), None))
+            return
+        if self.others is not None:
+            raise Refused('ERR')
+        self.others = 'keep' if name == b'KEEP' else 'skip' if words.take(b'SKIP') else 'convert'
+
+    def says_types(self):
+        return b'TYPE' in self.given or bool(self.columns)
+
+    def empty(self):
+        return not self.given and not self.columns
 
     @staticmethod
     def _read(name, word):
@@ -75,7 +110,31 @@ class FamilyOptions:
                  'sum': made.type in values.FLOATS or made.type in values.INTEGER_RANGES}
         if not takes[made.fold]:
             raise Refused('ERR')
+        self.apply_columns(made)
         return made
+
+    def apply_columns(self, family):
+        """COLUMN and NOCOLUMN; the ranks of those that are named."""
+        if self.columns and family.fold:
+            raise Refused('ERR')
+        if len(self.columns) > 2 * TYPED_COLUMNS_MAX:
+            raise Refused('TOOLARGE')
+        read = []
+        for qualifier, _ in self.columns:
+            if len(qualifier) > QUALIFIER_BYTES_MAX:
+                raise Refused('TOOLARGE')
+            read.append(family.order.read(qualifier))
+        named = [ranks for ranks, _ in read]
+        if any(named.count(ranks) > 1 for ranks in named):
+            raise Refused('ERR')
+        for (ranks, text), (_, kind) in zip(read, self.columns):
+            if kind is not None:
+                family.columns[ranks] = (text, kind)
+            elif family.columns.pop(ranks, None) is None:
+                raise Refused('ERR')
+        if len(family.columns) > TYPED_COLUMNS_MAX:
+            raise Refused('TOOLARGE')
+        return named
 
     def apply(self, family):
         given = self.given
@@ -181,8 +240,8 @@ def family(model, session, words):
     if action in (b'ADD', b'ALTER'):
         if action == b'ADD':
             check_name(family_name)
-        options = FamilyOptions(words)
-        if action == b'ALTER' and not options.given:
+        options = FamilyOptions(words, action == b'ALTER')
+        if action == b'ALTER' and options.empty():
             raise Refused('ERR')
     words.end()
     found = model.table(session, name)
@@ -199,6 +258,9 @@ def family(model, session, words):
         cells = sum(len(found.live(row, place, model.now)) for row in found.rows.values()
                     for place in row.columns if place[0] == family_name)
         return MapWith({b'name': family_name, b'type': (held.type or 'none').encode(),
+                        b'columns': Predicate('the types of columns', lambda got: [
+                            tuple(pair) for pair in as_map(got)] == [
+                                (text, kind.encode()) for _, (text, kind) in sorted(held.columns.items())]),
                         b'order': held.order.text(), b'group': held.group, b'cells': cells,
                         b'compress': held.compress,
                         b'aggregate': (held.fold or 'none').encode(),
@@ -207,9 +269,14 @@ def family(model, session, words):
         fixed = {b'ORDER', b'GROUP', b'AGGREGATE', b'BUCKET'} | ({b'TYPE'} if held.fold else set())
         if fixed & set(options.given):
             raise Refused('ERR')
-        if options.given.get(b'TYPE', held.type) != held.type and any(
-                _takes_type_of(index, family_name) for index in found.indexes.values()):
+        after = held.copy()
+        after.type = options.given.get(b'TYPE', held.type)
+        wanted = WantedTypes(after, options, options.apply_columns(after))
+        if any(_loses_type(index, held, after) for index in found.indexes.values()):
             raise Refused('ERR')
+        if options.says_types():
+            wanted.look(found, model.now)
+        held.columns = after.columns
         before = held.policy()
         for row in found.rows.values():
             for place in row.columns:
@@ -220,6 +287,9 @@ def family(model, session, words):
             if not index.failed and family_name in index.families():
                 index.failed = tuple(code for code in indexes.why_failed(found, index, model.now)
                                      if code == 'TOOLARGE')
+        if options.others in ('convert', 'skip'):
+            model.touch(found)
+            wanted.convert(found, model.now)
     else:
         if any(family_name in index.families() for index in found.indexes.values()):
             raise Refused('ERR')
@@ -233,9 +303,62 @@ def family(model, session, words):
     return OK
 
 
-def _takes_type_of(index, family_name):
+def _loses_type(index, before, after):
+    """Is the type that TypeOf said for a column of ON, which says none by AS, another one?"""
     return not index.is_of_qualifiers() and any(
-        column.place[0] == family_name and not column.given for column in index.on)
+        column.place[0] == before.name and not column.given and
+        before.type_of(column.place[1]) != after.type_of(column.place[1]) for column in index.on)
+
+
+class WantedTypes:
+    """Which types FAMILY ALTER wants the family's cells to have, once it is `after`."""
+
+    def __init__(self, after, options, named):
+        self.after = after
+        self.others = options.others
+        self.named = named
+        self.of_family = b'TYPE' in options.given
+
+    def of(self, ranks):
+        """The types that a cell of the column may have, the first one to be made; None: any."""
+        kind = self.after.type_of(ranks)
+        if ranks not in self.named and (ranks in self.after.columns or not self.of_family):
+            return None
+        if kind is None:
+            return values.TEXTS if self.others in ('convert', 'skip') else None
+        return (kind,)
+
+    def cells(self, table, row, now):
+        """(place, cell, the value as it should be or None) of the live cells of other types."""
+        for place in row.columns:
+            kinds = self.of(place[1]) if place[0] == self.after.name else None
+            for cell in table.live(row, place, now) if kinds else ():
+                if cell.type not in kinds:
+                    yield place, cell, kinds[0], values.convert(cell.type, cell.value, kinds[0])
+
+    def look(self, table, now):
+        if self.others in ('keep', 'skip'):
+            return
+        for row in table.rows.values():
+            for _, _, _, value in self.cells(table, row, now):
+                if self.others is None or value is None:
+                    raise Refused('WRONGTYPE')
+
+    def convert(self, table, now):
+        """Row by row, in the order of their keys; what an index refuses ends it, or is skipped."""
+        for ranks in sorted(table.rows):
+            row = table.rows[ranks].copy()
+            found = list(self.cells(table, row, now))
+            for place, cell, kind, value in found:
+                if value is not None:
+                    table.put(row, place, row.columns[place].qualifier,
+                              Cell(cell.timestamp, kind, value, cell.expiry))
+            try:
+                if found:
+                    table.commit(row, now)
+            except Refused:
+                if self.others != 'skip':
+                    raise
 
 
 def keyspace(model, session, words):
@@ -349,7 +472,7 @@ def _on_column(found, word, kind):
     if not colon:
         return indexes.OnColumn((family_name,), None, descending, word)
     place, _ = found.column(*split_column(text))
-    return indexes.OnColumn(place, kind or held.type or 'bytes', descending, word,
+    return indexes.OnColumn(place, kind or held.type_of(place[1]) or 'bytes', descending, word,
                             kind is not None)
 
 

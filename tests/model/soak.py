@@ -4,6 +4,7 @@ Exit status 1 and a shrunk history on a difference. `--minutes` runs seed after 
 """
 
 import argparse
+import contextlib
 import os
 import random
 import sys
@@ -15,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'e2e'))
 
 from cellar_server import CellarServer  # noqa: E402
 from model.drive import Driver, show_step  # noqa: E402
+from model.follower import Follower  # noqa: E402
 from model.generate import BIG, HUGE, SMALL, Generator  # noqa: E402
 from model.resp import narrow  # noqa: E402
 from model.scans import Difference  # noqa: E402
@@ -23,13 +25,26 @@ from model.shrink import shrink, shrink_words  # noqa: E402
 PROTOCOLS = {'2': (2, 2), '3': (3, 3), 'both': (2, 3, 2)}
 OPTIONS = {'enable-debug-command': 'yes', 'appendonly': 'yes', 'appendfsync': 'always', 'save': ''}
 EVENTS = [('dump', 400), ('reload', 3000), ('save', 3500), ('crash', 5000), ('restart', 9000)]
+# With a replica beside it.
+FOLLOWER_EVENTS = [('dump', 300), ('follower', 2000)]
+STRANGERS_EVENTS = [('strangers', 200)]
 # Pages of one row, of a few, of all: every so many steps another size.
 PAGES_EVERY = 100
 PAGE_BYTES = (1, 100, 300, 1000, 16 << 20)
 
 
-def new_server():
-    return CellarServer(options=OPTIONS)
+@contextlib.contextmanager
+def new_driver(protocols, follows, strangers=False):
+    """A Driver of a fresh server, with a replica if `follows`."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(CellarServer(options=OPTIONS))
+        follower = None
+        if follows:
+            follower = Follower(stack.enter_context(CellarServer(options=OPTIONS)), server)
+            stack.callback(follower.close)
+        driver = Driver(server, protocols, follower, strangers)
+        stack.callback(driver.close)
+        yield driver
 
 
 class Failure(Exception):
@@ -52,12 +67,12 @@ class Failure(Exception):
         return '\n'.join(lines)
 
 
-def run(seed, commands, protocols, deadline=None, profile=SMALL):
+def run(seed, commands, protocols, deadline=None, profile=SMALL, follows=False, strangers=False):
     """Drives a fresh server; the number of commands compared. Failure on a difference."""
     rng = random.Random(seed)
     history = []
-    with new_server() as server:
-        driver = Driver(server, protocols)
+    events = EVENTS + (FOLLOWER_EVENTS if follows else []) + (STRANGERS_EVENTS if strangers else [])
+    with new_driver(protocols, follows, strangers) as driver:
         generator = Generator(rng, driver.model, len(protocols), profile)
         try:
             while driver.calls < commands:
@@ -65,9 +80,10 @@ def run(seed, commands, protocols, deadline=None, profile=SMALL):
                     break
                 step = None
                 if not generator.pending:
-                    for name, every in EVENTS:
+                    for name, every in events:
                         if rng.random() < 1 / every:
-                            step = (name,)
+                            step = (name,) if name != 'follower' else (
+                                name, rng.choice(('crash', 'restart', 'leads')))
                     if rng.random() < 1 / PAGES_EVERY:
                         step = ('pages', rng.choice(PAGE_BYTES))
                 step = step or generator.step()
@@ -78,17 +94,14 @@ def run(seed, commands, protocols, deadline=None, profile=SMALL):
         except Difference as difference:
             raise Failure(seed, history, difference) from None
         except (ConnectionError, OSError, ValueError, AssertionError) as error:
-            text = '%r\n%s' % (error, server.log()[-3000:])
+            text = '%r\n%s' % (error, driver.server.log()[-3000:])
             raise Failure(seed, history, Difference('the connection', 'replies', text)) from None
-        finally:
-            driver.close()
     return driver
 
 
-def replay(history, protocols):
+def replay(history, protocols, follows=False, strangers=False):
     """The Difference of a history on a fresh server, or None."""
-    with new_server() as server:
-        driver = Driver(server, protocols)
+    with new_driver(protocols, follows, strangers) as driver:
         try:
             for step in history:
                 driver.take(step)
@@ -97,9 +110,8 @@ def replay(history, protocols):
         except Difference as difference:
             return difference
         except (ConnectionError, OSError, ValueError, AssertionError) as error:
-            return Difference('the connection', 'replies', '%r\n%s' % (error, server.log()[-3000:]))
-        finally:
-            driver.close()
+            return Difference('the connection', 'replies',
+                              '%r\n%s' % (error, driver.server.log()[-3000:]))
     return None
 
 
@@ -108,15 +120,15 @@ def kind_of(difference):
     return difference.what.split(' ')[0], hasattr(difference.got, 'code')
 
 
-def shrunk(failure, protocols, seconds_max=90):
+def shrunk(failure, protocols, seconds_max=90, follows=False, strangers=False):
     """The same failure with a short history."""
     def fails(steps):
-        found = replay(steps, protocols)
+        found = replay(steps, protocols, follows, strangers)
         return found is not None and kind_of(found) == kind_of(failure.difference)
 
     history = shrink(failure.history, fails, seconds_max)
     history = shrink_words(history, fails, seconds_max / 2)
-    difference = replay(history, protocols)
+    difference = replay(history, protocols, follows, strangers)
     return Failure(failure.seed, history, difference) if difference else failure
 
 
@@ -126,6 +138,8 @@ def main():
     parser.add_argument('--commands', type=int, default=50000, help='for each seed')
     parser.add_argument('--minutes', type=float, default=None)
     parser.add_argument('--protocol', choices=sorted(PROTOCOLS), default='both')
+    parser.add_argument('--follower', action='store_true', help='a replica beside it is compared, too')
+    parser.add_argument('--strangers', action='store_true', help="rows of another set stand in each table")
     parser.add_argument('--big', action='store_true', help='tables that are read in slices')
     parser.add_argument('--huge', action='store_true', help='one table of 30,000 cells to begin with')
     parser.add_argument('--shrink-seconds', type=float, default=90)
@@ -139,14 +153,16 @@ def main():
         began = time.monotonic()
         try:
             driver = run(seed, arguments.commands, protocols, deadline,
-                         HUGE if arguments.huge else BIG if arguments.big else SMALL)
+                         HUGE if arguments.huge else BIG if arguments.big else SMALL,
+                         arguments.follower, arguments.strangers)
             print('seed %d: %d commands, %d refused, %d digests, %.0f s' % (
                 seed, driver.calls, driver.refused, driver.digests, time.monotonic() - began),
                 flush=True)
         except Failure as failure:
             failed += 1
             print(failure, flush=True)
-            print(shrunk(failure, protocols, arguments.shrink_seconds).report(), flush=True)
+            print(shrunk(failure, protocols, arguments.shrink_seconds,
+                         arguments.follower, arguments.strangers).report(), flush=True)
             if not arguments.go_on:
                 return 1
         if deadline is None or time.monotonic() > deadline:

@@ -23,7 +23,8 @@ FAMILIES_MAX = 256
 class Family:
     def __init__(self, name):
         self.name = name
-        self.type = None
+        self.type = None        # of columns that have none of their own
+        self.columns = {}       # COLUMN: ranks -> (qualifier, type)
         self.order = Order.parse(b'bytes')
         self.versions = None
         self.ttl = None
@@ -41,9 +42,21 @@ class Family:
     def bucket_of(self, timestamp):
         return timestamp - timestamp % self.bucket if self.bucket else timestamp
 
+    def type_of(self, ranks):
+        """The declared type of a column."""
+        return self.columns[ranks][1] if ranks in self.columns else self.type
+
+    def type_of_text(self, qualifier):
+        """The same by its text; that of the family where it cannot be one."""
+        try:
+            return self.type_of(self.order.read(qualifier)[0])
+        except Refused:
+            return self.type
+
     def copy(self):
         other = Family(self.name)
         other.__dict__.update(self.__dict__)
+        other.columns = dict(self.columns)
         return other
 
 

@@ -63,6 +63,19 @@ def read_float(type_name, text):
     return None if math.isinf(number) else number
 
 
+def round_literal(type_name, number):
+    """A literal as the float type has it; one beyond the type stays the number that it is."""
+    if isinstance(number, float):
+        return number
+    try:
+        rounded = float(number)
+    except OverflowError:
+        return number
+    if type_name == 'f32':
+        rounded = round_f32(rounded)
+    return number if math.isinf(rounded) else rounded
+
+
 def read_uuid(text):
     return uuid.UUID(text.decode()).bytes if _UUID.match(text) else None
 
@@ -90,6 +103,30 @@ def read_or_none(type_name, text):
     number = read_integer(text)
     low, high = INTEGER_RANGES[type_name]
     return number if number is not None and low <= number <= high else None
+
+
+def convert(type_name, value, to):
+    """The value as one of another type (FAMILY ALTER ... CONVERT), or None."""
+    if type_name == to:
+        return value
+    if type_name in TEXTS or to in TEXTS:
+        return read_or_none(to, print_value(type_name, value))
+    if 'uuid' in (type_name, to):
+        return None
+    if type_name in FLOATS:
+        if to in FLOATS:
+            number = round_f32(value) if to == 'f32' else value
+            return number if number == value else None
+        if math.isinf(value) or value != int(value):
+            return None
+    number = int(value)
+    if to == 'bool':
+        return bool(number) if number in (0, 1) else None
+    if to in FLOATS:
+        rounded = round_f32(number) if to == 'f32' else float(number)
+        return rounded if rounded == number else None
+    low, high = INTEGER_RANGES[to]
+    return number if low <= number <= high else None
 
 
 def read(type_name, text):
@@ -199,6 +236,8 @@ def compare(type_name, value, text):
             return None
     else:
         other = read_or_none(type_name, text)
+        if other is None and type_name in FLOATS and _FLOAT.match(text):
+            other = Fraction(text.decode().rstrip('.'))  # beyond the type
         if other is None:
             return None
     return (value > other) - (value < other)

@@ -1,6 +1,6 @@
 """The words of one command, read from left to right; and the small notations of cellar-query(7)."""
 
-from . import values
+from . import times, values
 from .refusals import Refused
 
 
@@ -56,10 +56,16 @@ def split_column(word):
 
 
 def read_timestamp(word):
-    number = values.read_integer(word)
+    number = read_moment(word)
     if number is None or not 0 <= number <= 2**63 - 1:
         raise Refused('ERR')
     return number
+
+
+def read_moment(word):
+    """An integer, or a time as people write it; None if it is neither."""
+    number = values.read_integer(word)
+    return times.read(word) if number is None else number
 
 
 def read_time_range(low, high):
@@ -68,7 +74,7 @@ def read_time_range(low, high):
         if word == infinite:
             return None
         exclusive = word[:1] == b'('
-        number = values.read_integer(word[1:] if exclusive else word)
+        number = read_moment(word[1:] if exclusive else word)
         if number is None:
             if word in (b'-inf', b'+inf'):
                 return (float(word), False)

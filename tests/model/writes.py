@@ -110,7 +110,7 @@ class Change:
     def increment(self, place, qualifier, delta, wanted):
         """Adds the text `delta`; `wanted` is 'integer', 'float' or 'any'. (type, new value)"""
         cell = self._newest(place)
-        declared = self.table.families[place[0]].type
+        declared = self.table.families[place[0]].type_of(place[1])
         if cell is None:
             start = 0
             kind = declared
@@ -180,7 +180,8 @@ class Change:
     def append(self, place, qualifier, text):
         """The new length."""
         cell = self._newest(place)
-        kind = cell.type if cell is not None else self.table.families[place[0]].type or 'bytes'
+        declared = self.table.families[place[0]].type_of(place[1])
+        kind = cell.type if cell is not None else declared or 'bytes'
         if kind not in values.TEXTS:
             raise Refused('WRONGTYPE')
         value = (cell.value if cell is not None else b'') + text
@@ -201,7 +202,7 @@ class Change:
 
 
 class Put:
-    """`column value [AS type] [TS micros] [TTL duration|EXPIREAT micros]`"""
+    """`column value [AS type] [TS time] [TTL duration|EXPIREAT time]`"""
 
     def __init__(self, words):
         self.column = split_column(words.next())
@@ -227,7 +228,8 @@ class Put:
     def resolve(self, table):
         family = table.family(self.column[0])
         self.place, self.qualifier = table.column(*self.column)
-        if self.kind is not None and family.type is not None and self.kind != family.type:
+        declared = family.type_of(self.place[1])
+        if self.kind is not None and declared is not None and self.kind != declared:
             raise Refused('WRONGTYPE')
         if family.fold == 'hll':
             if self.kind is not None:
@@ -236,7 +238,7 @@ class Put:
             if self.value is None:
                 raise Refused('BADVALUE')
             return
-        self.kind = self.kind or family.type or 'bytes'
+        self.kind = self.kind or declared or 'bytes'
         self.value = values.read(self.kind, self.text)
 
     def apply(self, change, _protocol=2):
@@ -246,7 +248,7 @@ class Put:
 
 
 class Fold:
-    """`column input [TS micros]`: ADD, or MERGE"""
+    """`column input [TS time]`: ADD, or MERGE"""
 
     def __init__(self, words, merges=False):
         self.column = split_column(words.next())
@@ -586,18 +588,11 @@ def cupdate(model, session, words):
     if not steps:
         raise Refused('ERR')
     table = model.table(session, name)
-    where, options.where = options.where, []
-    options.where = where
-    try:
-        options.resolve_all(table)
-    except Refused as refusal:
-        if refusal.code == 'BADFILTER':     # is told after all other names and values
-            for step in steps:
-                step.resolve(table)
-        raise
+    options.resolve_names(table)
     for step in steps:
         step.resolve(table)
-    options.where = []
+    options.resolve_rest(table)
+    where, options.where = options.where, []
     chosen, seen = [], set()
     for row, _ in options.matching(table, model.now):
         if row.ranks not in seen:

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/replica/forgeries.h"
 #include "tests/replica/schedules.h"
 #include "tests/replica/simulation.h"
 
@@ -213,8 +214,9 @@ TEST_CASE("Messages of a set survive the way into a frame and back", "[replica][
     const std::string_view body = frame.body;
     for (size_t n = 0; n < body.size(); ++n) {
       frame.body = body.substr(0, n);
-      // An older version's offer ends before the commit time.
-      const bool is_older = kind == kRaftInstall && n + sizeof(int64_t) == body.size();
+      // An older version's offer ends before the commit time, its results before the term.
+      const bool is_older =
+          (kind == kRaftInstall || kind == kRaftAppendResult) && n + sizeof(int64_t) == body.size();
       CHECK(DecodeSetMessage(frame, &read).ok() == is_older);
     }
   }
@@ -242,6 +244,47 @@ TEST_CASE("Random schedules: three voters", "[replica][set][simulation]") {
   RunSchedules(1, Seeds(200), {});
 }
 
+TEST_CASE("Random schedules: readers wait everywhere", "[replica][set][simulation]") {
+  SimOptions options;
+  options.awaits = true;
+  RunSchedules(1, Seeds(100), options);
+  options.nodes = 5;
+  options.members = true;
+  RunSchedules(1, Seeds(50), options);
+}
+
+// How long lone writes take until all know that they are committed, on average.
+int64_t MicrosUntilKnown(bool awaits) {
+  constexpr int64_t kWrites{100};
+  SimOptions options = ByHand({}, 3, false);
+  options.awaits = awaits;
+  Simulation sim(options);
+  sim.Begin(1);
+  SimNode& leader = *WaitForLeader(sim);
+  const std::vector<SimNode*> others = Others(sim, leader);
+  Settle(sim, 500'000);
+  int64_t micros = 0;
+  for (int64_t i = 0; i < kWrites; ++i) {
+    leader.Write(1);
+    const uint64_t last = leader.log->last().seq;
+    const int64_t begin = sim.now();
+    const auto know = [&](const SimNode* node) { return node->set->commit().seq >= last; };
+    REQUIRE(sim.WaitFor(1'000'000, [&] { return know(others[0]) && know(others[1]); }));
+    micros += sim.now() - begin;
+    Settle(sim, 40'000 + i * 977 % 30'000);
+  }
+  return micros / kWrites;
+}
+
+TEST_CASE("A follower with readers that wait is told a commit at once, not with a heartbeat",
+          "[replica][set][simulation]") {
+  if (raft_core_available() == 0) return;
+  const int64_t otherwise = MicrosUntilKnown(false);
+  const int64_t awaiting = MicrosUntilKnown(true);
+  INFO("awaiting " << awaiting << ", otherwise " << otherwise);
+  CHECK(awaiting * 2 < otherwise);
+}
+
 TEST_CASE("Random schedules: five voters", "[replica][set][simulation]") {
   SimOptions options;
   options.nodes = 5;
@@ -259,6 +302,81 @@ TEST_CASE("Random schedules: long records over slow links", "[replica][set][simu
   SimOptions options;
   options.link_bytes = kLongFrameBytes / 500;
   RunSchedules(1, Seeds(60), options);
+}
+
+// Directories that come back older, whole or in part: nothing that was acknowledged is lost, who
+// holds less is refused, and nobody else is.
+TEST_CASE("Random schedules: directories come back as older copies", "[replica][set][simulation]") {
+  SimOptions options;
+  options.copies = true;
+  RunSchedules(1, Seeds(150), options);
+  options.nodes = 5;
+  options.members = true;
+  RunSchedules(1, Seeds(60), options);
+}
+
+// Damaged frames with right checksums: the set goes on.
+TEST_CASE("Random schedules: frames are damaged, and their checksums are right",
+          "[replica][set][simulation]") {
+  SimOptions options;
+  options.damage = 0.03;
+  RunSchedules(1, Seeds(200), options);
+  options.nodes = 5;
+  options.members = true;
+  RunSchedules(1, Seeds(60), options);
+}
+
+TEST_CASE("Terms that are named are followed in steps", "[replica][set]") {
+  CHECK(TermTowards(5, 5) == 5);
+  CHECK(TermTowards(5, 4) == 4);
+  CHECK(TermTowards(5, 6) == 6);
+  CHECK(TermTowards(5, UINT32_MAX) == 5 + kTermReach);
+  CHECK(TermTowards(kTermCeiling - 1, UINT32_MAX) == kTermCeiling);
+  CHECK(TermTowards(kTermCeiling, UINT32_MAX) == kTermCeiling + 1);
+  Random random(1);
+  for (int i = 0; i < 10'000; ++i) {
+    const uint64_t own = random.Next() >> (32 + random.Below(32));
+    const uint64_t named = random.Next() >> (32 + random.Below(32));
+    const uint64_t next = TermTowards(own, named);
+    CHECK(next <= named);
+    CHECK((next > own) == (named > own));
+    CHECK((next <= kTermCeiling || next <= own + 1));
+  }
+}
+
+TEST_CASE("What a member remembers survives the way into a file and back", "[replica][set]") {
+  MemberMemory memory{.cluster = 7, .start = 9, .closed = true, .whole = true};
+  PeerPast& past = memory.peers[5];
+  past.start = 3;
+  past.certain = true;
+  past.now.acknowledged = {2, 100};
+  past.now.epoch = 1;
+  past.before.led = {4, 8};
+  past.before.lazy = true;
+  const std::string text = EncodeMemory(memory);
+  MemberMemory read;
+  REQUIRE(DecodeMemory(text, &read));
+  CHECK(read == memory);
+  for (size_t n = 0; n < text.size(); ++n) CHECK_FALSE(DecodeMemory(text.substr(0, n), &read));
+  FaultyFileSystem disk;
+  REQUIRE(disk.CreateDirectory("n").ok());
+  for (uint64_t i = 0; i < 6; ++i) {
+    auto file = MemberFile::Open(disk, "n", i + 1);
+    REQUIRE(file.ok());
+    if (i > 0) CHECK((*file)->memory().start == i);
+    memory.start = i + 1;
+    REQUIRE((*file)->Write(memory, Durable::kYes).ok());
+    // What is not synced may be torn, and leaves what is.
+    MemberMemory lost = memory;
+    lost.start = 100;
+    REQUIRE((*file)->Write(lost, Durable::kNo).ok());
+    REQUIRE((*file)->Write(lost, Durable::kNo).ok());
+    std::string bytes = disk.Content("n/cellar.member");
+    const size_t at = bytes.find(EncodeMemory(lost));
+    REQUIRE(at != std::string::npos);
+    bytes[at + 1] ^= 1;
+    disk.SetContent("n/cellar.member", bytes);
+  }
 }
 
 // Whether `run` ends in a violation or a failed assertion; in a process of its own.
@@ -285,6 +403,7 @@ struct Planted {
   void (*plant)(SimFaults*);
   bool members;  // the kind of random schedule that finds it
   uint32_t witnesses{0};
+  bool copies{false};
 };
 
 TEST_CASE("Random schedules find planted faults", "[replica][set][simulation]") {
@@ -298,6 +417,7 @@ TEST_CASE("Random schedules find planted faults", "[replica][set][simulation]") 
       {"a change behind other records", [](SimFaults* f) { f->set.no_divide = true; }, true},
       {"members out of order", [](SimFaults* f) { f->set.no_order = true; }, true},
       {"a witness leads on", [](SimFaults* f) { f->witness_stays = true; }, false, 1},
+      {"copies are trusted", [](SimFaults* f) { f->trusts_copies = true; }, false, 0, true},
   };
   for (const Planted& fault : planted) {
     INFO(fault.name);
@@ -305,6 +425,7 @@ TEST_CASE("Random schedules find planted faults", "[replica][set][simulation]") 
     options.members = fault.members;
     options.nodes = fault.members ? 5 : 3;
     options.witnesses = fault.witnesses;
+    options.copies = fault.copies;
     fault.plant(&options.faults);
     CHECK(IsFound([&] {
       Simulation simulation(options);
@@ -322,14 +443,17 @@ struct Story {
 const Story kStories[] = {
     {"figure 8", FigureEight, [](SimFaults* f) { f->set.counts_old_terms = true; }},
     {"change before barrier", ChangeBeforeBarrier, [](SimFaults* f) { f->set.no_barrier = true; }},
-    {"vote after a start", VoteAfterStart, [](SimFaults* f) { f->set.no_vote_pause = true; }},
+    // A start that waits for what the others remember hides it.
+    {"vote after a start", VoteAfterStart,
+     [](SimFaults* f) { f->set.no_vote_pause = f->trusts_copies = true; }},
     {"blocked by terms", BlockedByTerms, [](SimFaults* f) { f->set.no_told_term = true; }},
     {"vote of a stranger", VoteOfStranger,
      [](SimFaults* f) { f->set.no_vote_of_strangers = true; }},
     {"a leader not forgotten", VoteOfStranger,
      [](SimFaults* f) { f->set.no_forgotten_leader = true; }},
+    // Where a leader gives up its term when it is refused what was acknowledged, that ends it, too.
     {"compacted past the leader", CompactedPastTheLeader,
-     [](SimFaults* f) { f->set.no_cut = true; }},
+     [](SimFaults* f) { f->set.no_cut = f->set.keeps_match = true; }},
     {"wiped node", WipedNode, [](SimFaults* f) { f->wiped_node_votes = true; }},
     {"sole voter", SoleVoter, [](SimFaults* f) { f->set.no_new_term = true; }},
     {"change behind a record", ChangeBehindRecord, [](SimFaults* f) { f->set.no_divide = true; }},
@@ -342,8 +466,21 @@ const Story kStories[] = {
      [](SimFaults* f) { f->set.deaf_to_arriving = true; }},
     {"a long record is not repeated", LongRecordIsNotRepeated,
      [](SimFaults* f) { f->set.repeats_long = true; }},
+    {"what was due is not shown behind a transfer", TimeBeforeATransfer,
+     [](SimFaults* f) { f->set.untold_time = true; }},
     {"the witness has no state", WitnessWithoutState,
      [](SimFaults* f) { f->witness_offers = true; }},
+    {"a forged acknowledgement", ForgedAcknowledgement,
+     [](SimFaults* f) { f->set.any_ack = true; }},
+    {"a forged match", ForgedMatch, [](SimFaults* f) { f->set.keeps_match = true; }},
+    {"a forged term", ForgedTerm, [](SimFaults* f) { f->set.any_term = true; }},
+    {"a forged leader", ForgedLeader, [](SimFaults* f) { f->set.one_leader = true; }},
+    {"a forged contradiction", ForgedContradiction,
+     [](SimFaults* f) { f->set.one_contradiction = true; }},
+    {"a forged offer", ForgedOffer, [](SimFaults* f) { f->set.one_offer = true; }},
+    {"a forged time", ForgedTime, [](SimFaults* f) { f->set.one_time = true; }},
+    {"a forged echo", ForgedEcho, [](SimFaults* f) { f->set.any_echo = true; }},
+    {"a forged greeting", ForgedGreeting, [](SimFaults* f) { f->one_greeting = true; }},
 };
 
 TEST_CASE("Schedules by hand hold, and each finds its fault", "[replica][set][simulation]") {

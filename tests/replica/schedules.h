@@ -447,6 +447,21 @@ inline void WitnessWithoutState(const SimFaults& faults, uint64_t seed) {
   if (sim.max_acknowledged < last + 3) sim.Fail("nobody takes writes");
 }
 
+// A leader whose clock is an hour ahead judges by it, and leads no more before its next heartbeat.
+inline void TimeBeforeATransfer(const SimFaults& faults, uint64_t seed) {
+  Simulation sim(ByHand(faults, 3, false));
+  sim.Begin(seed);
+  SimNode& one = *WaitForLeader(sim);
+  SimNode& two = *Others(sim, one)[0];
+  Settle(sim);
+  const int64_t judged = one.set->retention_micros() + 3'600'000'000;
+  one.set->NoteRetention(judged);
+  if (!one.set->Transfer(two.id).ok()) sim.Fail("it cannot be handed over");
+  WaitUntilLeads(sim, two);
+  if (two.set->retention_micros() < judged) sim.Fail("what was due is shown again");
+  End(sim);
+}
+
 // Three nodes; a record of kLongFrameBytes is on its way for two seconds.
 inline SimOptions SlowLinks(const SimFaults& faults) {
   SimOptions options = ByHand(faults, 3, false);

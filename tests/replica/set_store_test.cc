@@ -29,6 +29,9 @@ uint64_t Seeds(uint64_t usual) {
   return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
 }
 
+// Of records in a frame.
+constexpr size_t kPieceBytes{4'000};
+
 class Set;
 
 class Node final : public SetStoreHost {
@@ -64,6 +67,7 @@ class Node final : public SetStoreHost {
     if (!member->set().leads()) waiting.clear();
   }
   void OnBroken(std::string_view why) override { FAIL("broken: " << why); }
+  void OnContradicted(std::string_view why) override { FAIL("contradicted: " << why); }
   void RunInBackground(std::function<void()> work, std::function<void()> done) override {
     work();
     later.push_back(std::move(done));
@@ -200,7 +204,7 @@ void Node::Start(bool founds) {
   replica.node = id;
   replica.inflight_entries_max = 64;
   replica.install_micros = 2'000'000;
-  replica.frame_bytes_max = 4'000;
+  replica.frame_bytes_max = kPieceBytes;
   replica.seed = set_.random.Next();
   member = std::make_unique<SetStore>(*this, *store, disk, clock, replica, tail_bytes);
   if (founds) {
@@ -219,6 +223,11 @@ void Node::Start(bool founds) {
 }
 
 void Node::Send(uint64_t node, std::string frame) {
+  // A frame is that long at most, or holds one record.
+  if (static_cast<FrameKind>(frame[kFrameHashEnd]) == FrameKind::kAppend) {
+    const auto records = std::string_view(frame).substr(kFrameHeadBytes + kAppendHeadBytes);
+    REQUIRE((records.size() <= kPieceBytes || PlaceOfRecord(records).bytes == records.size()));
+  }
   set_.links[{id, node}].push_back(std::move(frame));
 }
 
@@ -346,7 +355,8 @@ void Load(Set& set, uint64_t count) {
   if (leader == nullptr) return;
   for (uint64_t i = 0; i < count; ++i) {
     const std::string number = std::to_string(++set.writes);
-    if (!leader->Put("row" + number, number + std::string(set.random.Below(300), '.'))) return;
+    const size_t bytes = set.random.Below(set.random.OneIn(20) ? 3 * kPieceBytes : 300);
+    if (!leader->Put("row" + number, number + std::string(bytes, '.'))) return;
     leader->waiting.emplace_back(leader->store->last_lsn(), set.writes);
     leader->Put("same" + std::to_string(set.random.Below(20)), number);
   }

@@ -1,7 +1,7 @@
 // Runs schedules of the simulation (simulation.h) from the command line:
 //
 //   simulate [--seed FROM] [--schedules N] [--nodes 3|5] [--members] [--witnesses N] [--slow-links]
-//            [--seconds S] [--fault NAME]
+//            [--copies] [--damage PERCENT] [--trace] [--seconds S] [--fault NAME]
 //
 // Ends at the first violation, with its seed, and status 3.
 #include <cstdio>
@@ -38,6 +38,17 @@ bool SetFault(const std::string& name, cellar::SimFaults* faults) {
       {"early-snapshot", &faults->early_snapshot},
       {"witness-offers", &faults->witness_offers},
       {"witness-stays", &faults->witness_stays},
+      {"trusts-copies", &faults->trusts_copies},
+      {"any-term", &faults->set.any_term},
+      {"keeps-match", &faults->set.keeps_match},
+      {"one-leader", &faults->set.one_leader},
+      {"one-contradiction", &faults->set.one_contradiction},
+      {"one-offer", &faults->set.one_offer},
+      {"one-time", &faults->set.one_time},
+      {"untold-time", &faults->set.untold_time},
+      {"one-greeting", &faults->one_greeting},
+      {"any-ack", &faults->set.any_ack},
+      {"any-echo", &faults->set.any_echo},
   };
   for (const auto& [word, flag] : known) {
     if (name != word) continue;
@@ -61,6 +72,14 @@ int main(int argc, char** argv) {
       options.nodes = 5;
       continue;
     }
+    if (word == "--trace") {
+      options.trace = true;
+      continue;
+    }
+    if (word == "--copies") {
+      options.copies = true;
+      continue;
+    }
     if (word == "--slow-links") {
       options.link_bytes = cellar::kLongFrameBytes / 500;
       continue;
@@ -74,6 +93,8 @@ int main(int argc, char** argv) {
       options.nodes = static_cast<uint32_t>(std::strtoul(value, nullptr, 10));
     } else if (word == "--witnesses") {
       options.witnesses = static_cast<uint32_t>(std::strtoul(value, nullptr, 10));
+    } else if (word == "--damage") {
+      options.damage = std::strtod(value, nullptr) / 100;
     } else if (word == "--seconds") {
       options.micros = std::strtoll(value, nullptr, 10) * 1'000'000;
     } else if (word != "--fault" || !SetFault(value, &options.faults)) {
@@ -120,6 +141,12 @@ int main(int argc, char** argv) {
       {"disks lost", s.wipes},
       {"frames", s.frames},
       {"long ones", s.long_frames},
+      {"damaged", s.damaged},
+      {"links closed", s.links_closed},
+      {"contradicted", s.contradicted},
+      {"older copies", s.older},
+      {"refused", s.refused},
+      {"accepted", s.copies_accepted},
   };
   for (const auto& [name, count] : counts)
     std::printf("  %s %llu", name, static_cast<unsigned long long>(count));

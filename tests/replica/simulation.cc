@@ -5,313 +5,153 @@
 
 namespace cellar {
 
-// --- SimLog
+// --- SimNode: the process
 
-void SimLog::WriteFile(const std::string& path, std::string_view bytes) {
-  auto file = disk_->Create(path);
-  CheckOk(file.status());
-  CheckOk((*file)->WriteAt(0, bytes));
-  CheckOk((*file)->Sync());
+// --- SimNode: what was acknowledged
+
+void SimNode::BeginPast(bool fresh, const Lsn& last) {
+  auto opened = MemberFile::Open(disk, "n", boot);
+  if (!opened.ok()) sim.Fail("member file: " + std::string(opened.status().text()));
+  member_file = *std::move(opened);
+  auto tied = TieFile::Open(disk, "n", boot);
+  if (!tied.ok()) sim.Fail("tie: " + std::string(tied.status().text()));
+  tie_file = *std::move(tied);
+  SetPast::Begin begin;
+  begin.node = id;
+  begin.cluster = 1;
+  begin.start = sim.random().Next() | 1;
+  begin.boot = boot;
+  begin.tie = tie_file->tie();
+  begin.memory = member_file->memory();
+  begin.mark = {.inode = disk.NumberOf("n/cellar.replica")};
+  begin.term = std::max(identity.term, last.epoch);
+  begin.last = last;
+  begin.epoch_of = [this](uint64_t seq) { return set->log().TermOf(seq); };
+  if (sim.options().faults.trusts_copies) return;
+  if (fresh) {
+    set->past().StartAfresh(std::move(begin));
+  } else if (set->past().Start(std::move(begin)) == SetPast::Verdict::kRefuse) {
+    return Refuse(set->past().why());
+  }
+  MemberTie tie = tie_file->tie();
+  tie.start = member_file->memory().start;
+  tie.next_start = set->past().Tie(false).start;
+  tie.closed = false;
+  // Two files, in the middle of which the process may die.
+  const bool dies = sim.options().copies && !fresh && sim.random().OneIn(50);
+  const bool ok = tie_file->Write(tie, Durable::kYes).ok() &&
+                  member_file->Write(set->past().Memory(false), Durable::kYes).ok();
+  if (!ok) sim.Fail("what was acknowledged cannot be written");
+  if (dies) {
+    Crash(sim.random().OneIn(2));
+    return sim.After(sim.Below(300'000), [this] {
+      if (!up()) Start();
+    });
+  }
+  (void)tie_file->Write(set->past().Tie(false), Durable::kYes);
 }
 
-void SimLog::AppendBytes(const RecordHead& head, std::string_view payload) {
-  std::string bytes(kRecordHeaderBytes + payload.size(), '\0');
-  RecordHead claiming = head;
-  claiming.claim = std::min(durable_claim, head.lsn);
-  LayOutRecord(bytes.data(), chain_, claiming, payload);
-  chain_ = SealRecord(bytes.data());
-  CheckOk(file_->WriteAt(end_, bytes));
-  end_ += bytes.size();
-  last_ = head.lsn;
+void SimNode::Greet(uint32_t to) {
+  if (!up() || to == slot) return;
+  FrameHead head;
+  head.kind = FrameKind::kHello;
+  head.term = set->term();
+  head.from = id;
+  const uint64_t peer = sim.node(to).id;
+  sim.Post(*this, peer, EncodeFrame(head, set->past().Hello(peer, set->term(), set->log().last())));
 }
 
-void SimLog::NewLogFile(uint64_t number, Lsn after, int64_t after_micros) {
-  auto file = disk_->Create("n/log-" + std::to_string(number));
-  CheckOk(file.status());
-  file_ = *std::move(file);
-  CheckOk(file_->WriteAt(
-      0, EncodeSegmentHeader({.number = number, .after = after, .after_micros = after_micros})));
-  end_ = kSegmentHeaderBytes;
-  chain_ = kChainStart;
-  last_ = after;
+void SimNode::OnHello(const Frame& frame, uint32_t source, uint64_t sender) {
+  greeted[source] = sender;
+  if (set->past().OnHello(frame.from, frame.body)) Greet(source);
+  JudgePast();
 }
 
-void SimLog::Append(const RecordHead& head, std::string_view payload) {
-  AppendBytes(head, payload);
-  entries_.erase(entries_.lower_bound(head.lsn.seq), entries_.end());
-  entries_[head.lsn.seq] = {head, std::string(payload)};
-}
-
-void SimLog::MarkCommit(Lsn lsn) {
-  if (last_ == Lsn{}) return;
-  AppendBytes({.lsn = last_, .commit_micros = last_commit_micros(), .kind = RecordKind::kCommit},
-              EncodeCommitMark({.lsn = lsn, .retention_micros = 0}));
-}
-
-void SimLog::Replace(const SimSnapshot& snapshot, uint64_t first) {
-  const uint64_t old = number_;
-  number_ += 1;
-  std::string bytes;
-  PutLsn(&bytes, snapshot.lsn);
-  PutFixed64(&bytes, snapshot.hash);
-  PutFixed64(&bytes, static_cast<uint64_t>(snapshot.commit_micros));
-  PutLengthPrefixed(&bytes, snapshot.members);
-  WriteFile("n/snap-" + std::to_string(number_), bytes);
-  entries_.erase(entries_.begin(), entries_.lower_bound(first));
-  // The record before the first that stays; its time is not looked at.
-  const Entry* const front = entries_.empty() ? nullptr : &entries_.begin()->second;
-  Lsn after = snapshot.lsn;
-  if (front != nullptr && front->head.lsn.seq <= snapshot.lsn.seq)
-    after = {front->head.lsn.epoch, front->head.lsn.seq - 1};
-  if (after.seq == 0) after = {};
-  NewLogFile(number_, after, front == nullptr ? snapshot.commit_micros : 0);
-  for (const auto& [index, entry] : entries_) AppendBytes(entry.head, entry.payload);
-  CheckOk(file_->Sync());
-  WriteFile("n/current.new", std::to_string(number_));
-  CheckOk(disk_->SyncDirectory("n"));
-  CheckOk(disk_->Rename("n/current.new", "n/current"));
-  CheckOk(disk_->SyncDirectory("n"));
-  snapshot_ = snapshot;
-  if (old != 0) {
-    (void)disk_->Remove("n/log-" + std::to_string(old));
-    (void)disk_->Remove("n/snap-" + std::to_string(old));
+void SimNode::JudgePast() {
+  if (!up()) return;
+  switch (set->past().Judge(set->members(), clock.MonotonicMicros() < patient_until)) {
+    case SetPast::Verdict::kRefuse:
+      return Refuse(set->past().why());
+    case SetPast::Verdict::kWait:
+      return;
+    case SetPast::Verdict::kGo:
+      if (!set->held()) return;
+      if (older) ++sim.stats.copies_accepted;
+      older = false;
+      if (set->past().is_copy() && !tie_file->Write(set->past().Tie(false), Durable::kYes).ok())
+        return;
+      set->Release(set->past().is_copy() ? set->past().newest_term() : 0);
   }
 }
 
-void SimLog::Recover(SimMachine* machine, EntryLog* known, Lsn* committed, SimStats* stats) {
-  (void)disk_->CreateDirectory("n");
-  auto named = ReadWholeFile(*disk_, "n/current");
-  if (!named.ok()) {
-    for (const std::string& path : disk_->Paths()) {
-      if (path != "n/cellar.replica") (void)disk_->Remove(path);
-    }
-    Replace({}, 1);
-    return;
-  }
-  number_ = std::stoull(*named);
-  const std::string suffix = std::to_string(number_);
-  for (const std::string& path : disk_->Paths()) {
-    if (path != "n/cellar.replica" && path != "n/current" && path != "n/log-" + suffix &&
-        path != "n/snap-" + suffix)
-      (void)disk_->Remove(path);
-  }
-  const auto image = ReadWholeFile(*disk_, "n/snap-" + suffix);
-  CheckOk(image.status());
-  BodyReader body(*image);
-  snapshot_.lsn = body.ReadLsn();
-  snapshot_.hash = body.U64();
-  snapshot_.commit_micros = static_cast<int64_t>(body.U64());
-  snapshot_.members = body.Prefixed();
-  machine->hash = snapshot_.hash;
-
-  const auto bytes = ReadWholeFile(*disk_, "n/log-" + suffix);
-  CheckOk(bytes.status());
-  const auto header = DecodeSegmentHeader(*bytes);
-  CheckOk(header.status());
-  SetMembers members;
-  if (!snapshot_.members.empty() && !DecodeMembers(snapshot_.members, &members))
-    throw Violation{"the members of a snapshot cannot be read"};
-  LogReplay replay(*machine, ApplyUpTo::kCommitMark);
-  replay.BeginBehind(snapshot_.lsn, snapshot_.members);
-  known->Restart(header->after, members);
-  LogPosition position = LogPosition::BehindHeader(*header);
-  LogRecord record;
-  std::string fault;
-  LogStep step;
-  // Up to where the snapshot reaches the records are those that it holds, all in force.
-  while ((step = ReadRecord(*bytes, &position, &record, &fault)) == LogStep::kRecord) {
-    if (record.is_entry()) {
-      if (!known->Append(record.lsn, record.kind, record.payload))
-        throw Violation{"a record of members cannot be read"};
-      entries_.erase(entries_.lower_bound(record.lsn.seq), entries_.end());
-      entries_[record.lsn.seq] = {record, std::string(record.payload)};
-    }
-    const bool in_snapshot = record.is_entry() && record.lsn.seq <= snapshot_.lsn.seq;
-    if (!in_snapshot && record.kind != RecordKind::kClaim) CheckOk(replay.Take(record));
-  }
-  if (step == LogStep::kBad) {
-    if (JudgeTail(*bytes, position).is_damage) throw Violation{"a torn tail is taken for damage"};
-    ++stats->torn_tails;
-  }
-  if (snapshot_.lsn != Lsn{} && snapshot_.lsn != known->snapshot()) {
-    known->TakeSnapshot(snapshot_.lsn, known->first());
-  }
-  *committed = std::max(snapshot_.lsn, replay.mark().lsn);
-  auto file = disk_->OpenForWriting("n/log-" + suffix);
-  CheckOk(file.status());
-  file_ = *std::move(file);
-  CheckOk(file_->Truncate(position.offset));
-  CheckOk(file_->Sync());
-  end_ = position.offset;
-  chain_ = position.chain;
-  last_ = position.last;
-  durable_claim = last_;
-}
-
-// --- SimNode: what the core wants done
-
-SimNode::SimNode(Simulation& simulation, uint32_t slot_of, double rate, int64_t offset)
-    : sim(simulation), slot(slot_of), id(simulation.NewId(slot_of)), clock(nullptr, rate, offset) {}
-
-bool SimNode::paused() const { return sim.now() < paused_until; }
-
-bool SimNode::is_witness() const { return sim.IsWitness(slot); }
-
-Status SimNode::SaveVote(uint32_t term, uint64_t vote) {
-  Identity next = identity;
-  next.term = term;
-  next.vote = vote;
-  if (sim.options().faults.vote_not_synced) {
-    identity = next;
-    return Status::Ok();
-  }
-  if (sim.options().chaos && sim.random().OneIn(100)) {
-    disk.FailCall(1 + sim.random().Below(2));
-    ++sim.stats.votes_unsaved;
-  }
-  const Status saved = identity_file->Write(next);
-  disk.Heal();
-  if (saved.ok()) identity = next;
-  return saved;
-}
-
-void SimNode::AppendEntry(const LogRecord& record) {
-  const uint64_t index = record.lsn.seq;
-  if (index <= log->last().seq) {
-    ++sim.stats.voids;
-    if (index <= committed_index) sim.Fail("a committed record is voided");
-    if (applied_index >= index) {
-      ++sim.stats.reloads;
-      if (!sim.options().faults.no_rollback) {
-        machine->hash = committed_hash;
-        applied_index = committed_index;
-        hash_at.clear();
-      } else {
-        applied_index = index - 1;
-      }
-    }
-    if (taken && taken->lsn.seq >= index) taken.reset();
-  }
-  log->Append(record, record.payload);
-}
-
-void SimNode::AppendOwn(RecordKind kind, uint32_t term, std::string_view payload) {
-  const int64_t commit_micros = std::max(clock.WallMicros(), log->last_commit_micros() + 1);
-  const Lsn lsn{term, log->last().seq + 1};
-  log->Append({.lsn = lsn, .commit_micros = commit_micros, .kind = kind}, payload);
-  // Where all before it is applied, so is it.
-  if (applied_index + 1 == lsn.seq && !is_witness()) {
-    applied_index = lsn.seq;
-    hash_at[lsn.seq] = machine->hash;
-  }
-}
-
-void SimNode::OnCommitted(Lsn lsn) {
-  for (uint64_t i = committed_index + 1; i <= lsn.seq; ++i) {
-    const SimLog::Entry* const entry = log->Find(i);
-    if (entry == nullptr) sim.Fail("a committed record is not in the log");
-    sim.OnCommit(*this, i, *entry);
-    if (is_witness()) {
-      applied_index = committed_index = i;
-      continue;
-    }
-    if (applied_index < i) {
-      if (applied_index + 1 != i) sim.Fail("records are not applied in order");
-      if (entry->head.kind == RecordKind::kCommand) (void)machine->Apply(entry->payload);
-      applied_index = i;
-      hash_at[i] = machine->hash;
-    }
-    const auto hash = hash_at.find(i);
-    if (hash == hash_at.end()) sim.Fail("a record was applied that is not there");
-    committed_hash = hash->second;
-    committed_index = i;
-    sim.OnState(*this, i, committed_hash);
-  }
-  hash_at.erase(hash_at.begin(), hash_at.upper_bound(committed_index));
-  mark = lsn;
-  if (clock.MonotonicMicros() - mark_micros > 300'000) {
-    mark_micros = clock.MonotonicMicros();
-    log->MarkCommit(mark);
-  }
-}
-
-std::optional<ReplicaSetHost::Piece> SimNode::Records(Lsn after, Lsn last, size_t bytes_max) {
-  // A worker reads what is further back: now and then it is not there yet.
-  if (last.seq + 50 < log->last().seq && sim.random().OneIn(3)) return std::nullopt;
-  wire.clear();
-  Lsn end = after;
-  for (uint64_t i = after.seq + 1; i <= last.seq; ++i) {
-    const SimLog::Entry* const entry = log->Find(i);
-    if (entry == nullptr) {
-      if (wire.empty()) return std::nullopt;
-      break;
-    }
-    const size_t at = wire.size();
-    if (at > 0 && at + kRecordHeaderBytes + entry->payload.size() > bytes_max) break;
-    wire.resize(at + kRecordHeaderBytes + entry->payload.size());
-    LayOutRecord(&wire[at], 0, entry->head, entry->payload);
-    (void)SealRecord(&wire[at]);
-    end = entry->head.lsn;
-  }
-  return Piece{wire, end};
-}
-
-void SimNode::Send(uint64_t node, std::string frame) { sim.Post(*this, node, std::move(frame)); }
-
-bool SimNode::IsSendingLong(uint64_t node) { return sim.IsBusy(slot, Simulation::SlotOf(node)); }
-
-std::optional<SnapshotOffer> SimNode::OfferSnapshot(Lsn lsn) {
-  if (is_witness() && !sim.options().faults.witness_offers) return std::nullopt;
-  const SimSnapshot& snapshot = log->snapshot();
-  if (snapshot.lsn != lsn) return std::nullopt;
-  SnapshotOffer offer;
-  offer.lsn = lsn;
-  offer.number = sim.images.size() + 1;
-  sim.images[offer.number] = snapshot;
-  return offer;
-}
-
-void SimNode::FetchSnapshot(uint64_t, const SnapshotOffer& offer) {
-  ++sim.stats.installs;
+void SimNode::Refuse(const std::string& why) {
+  if (!older && sim.options().damage == 0)
+    sim.Fail("node " + std::to_string(id) + " is refused: " + why);
+  if (refused) return;
+  if (sim.options().trace)
+    std::printf("%.6f %llu refused: %s\n", static_cast<double>(sim.now()) / 1e6,
+                static_cast<unsigned long long>(id), why.c_str());
+  refused = true;
+  older = false;
+  ++sim.stats.refused;
+  // Not inside of its own step.
   const uint64_t process = incarnation;
-  taken.reset();
-  sim.After(100'000 + sim.Below(3'000'000), [this, process, offer] {
-    if (process != incarnation || !up()) return;
-    if (sim.options().chaos && sim.Chance(0.3)) {
-      ++sim.stats.installs_failed;
-      set->OnInstallFailed();
-      return Touch();
-    }
-    SimSnapshot image = sim.images.at(offer.number);
-    if (is_witness()) image.hash = 1;
-    log->entries().clear();
-    log->Replace(image, image.lsn.seq + 1);
-    log->durable_claim = image.lsn;
-    machine->hash = committed_hash = image.hash;
-    applied_index = committed_index = image.lsn.seq;
-    hash_at.clear();
-    if (!is_witness()) sim.OnState(*this, committed_index, committed_hash);
-    set->OnInstalled();
-    durable = set->log().appended();
-    Touch();
+  sim.lost_ids.insert(id);
+  sim.After(1, [this, process] {
+    if (process == incarnation) Crash(false);
+    // Emptied by its operator.
+    if (sim.options().members)
+      sim.After(sim.Below(3'000'000), [this] {
+        if (!refused) return;
+        Wipe();
+        Start();
+      });
   });
 }
 
-void SimNode::OnRoleChanged() {
-  if (set == nullptr) return;
-  if (set->leads()) return sim.OnLeader(*this);
-  unacknowledged.clear();  // clients are cut off: they do not know
-  reads.clear();
+void SimNode::Tick(uint64_t process) {
+  if (process != incarnation || !up()) return;
+  sim.After(100'000, [this, process] { Tick(process); });
+  if (paused() || refused) return;
+  JudgePast();
+  if (!up() || refused) return;
+  (void)tie_file->Write(set->past().Tie(false), Durable::kNo);
+  (void)member_file->Write(set->past().Memory(false), Durable::kNo);
+  for (uint32_t i = 0; i < sim.nodes().size(); ++i) Greet(i);
+  Touch();
 }
 
-void SimNode::OnBroken(std::string_view why) {
-  sim.Fail("node " + std::to_string(id) + " is broken: " + std::string(why));
+void SimNode::TakeCopy() {
+  copy.clear();
+  copy_runs = up();
+  copy_id = id;
+  for (const std::string& path : disk.Paths()) copy[path] = disk.Content(path);
 }
 
-// --- SimNode: the process
+// 0: all but the identity, 1: that alone, 2: all. Of what a process was writing, all.
+void SimNode::ReturnAs(uint64_t kind) {
+  if (copy_runs && kind == 0) kind = 2;
+  constexpr std::string_view kIdentity = "n/cellar.replica";
+  disk.Reboot();
+  const auto is_meant = [kind, kIdentity](const std::string& path) {
+    return kind == 2 || (path == kIdentity) == (kind == 1);
+  };
+  for (const std::string& path : disk.Paths())
+    if (is_meant(path)) (void)disk.Remove(path);
+  (void)disk.SyncDirectory("n");
+  for (const auto& [path, bytes] : copy)
+    if (is_meant(path)) disk.SetContent(path, bytes);
+  if (sim.options().trace)
+    std::printf("%.6f %llu comes back as %llu\n", static_cast<double>(sim.now()) / 1e6,
+                static_cast<unsigned long long>(id), static_cast<unsigned long long>(kind));
+  older = true;
+  ++sim.stats.older;
+}
 
 void SimNode::Start() {
+  if (refused) return;
   ++incarnation;
+  greeted.clear();
   disk.Reboot();
   machine = std::make_unique<SimMachine>();
   log = std::make_unique<SimLog>(&disk);
@@ -323,6 +163,7 @@ void SimNode::Start() {
   identity_file = *std::move(file);
   identity = identity_file->identity();
   // The first of all records, as founding writes it; a file of bare state for who joins.
+  const bool is_first = !was_started;
   if (!was_started && known.last() == Lsn{} && (!sim.options().members || slot < 3)) {
     SetMembers members;
     members.index = 1;
@@ -361,7 +202,18 @@ void SimNode::Start() {
   options.lease = sim.random().Below(5) != 0;
   set = std::make_unique<ReplicaSet>(*this, clock, options);
   set->SetFaults(sim.options().faults.set);
-  set->Start(identity.term, identity.vote, std::move(known), committed);
+  set->AwaitCommits(sim.options().awaits);
+  if (sim.options().faults.one_greeting) set->past().BelieveAtOnce();
+  const bool fresh = known.members().list.empty() || is_first;
+  const Lsn last = known.last();
+  set->Start(identity.term, identity.vote, std::move(known), committed,
+             fresh || sim.options().faults.trusts_copies ? ReplicaSet::Begins::kAtOnce
+                                                         : ReplicaSet::Begins::kHeld);
+  patient_until = clock.MonotonicMicros() + 900'000;
+  BeginPast(fresh, last);
+  if (!up()) return;
+  const uint64_t process = incarnation;
+  if (!refused) Tick(process);
   Touch();
 }
 
@@ -374,6 +226,9 @@ void SimNode::Crash(bool power_loss) {
   set.reset();
   log.reset();
   identity_file.reset();
+  member_file.reset();
+  tie_file.reset();
+  if (power_loss) ++boot;
   if (power_loss)
     disk.PowerLoss(sim.random().Next());
   else
@@ -382,6 +237,8 @@ void SimNode::Crash(bool power_loss) {
 
 void SimNode::Wipe() {
   if (up()) Crash(false);
+  refused = older = false;
+  copy.clear();
   disk.Reboot();
   for (const std::string& path : disk.Paths()) (void)disk.Remove(path);
   (void)disk.CreateDirectory("n");
@@ -394,7 +251,7 @@ void SimNode::Wipe() {
 }
 
 void SimNode::Touch() {
-  if (!up()) return;
+  if (!up() || refused) return;
   const uint64_t process = incarnation;
   const uint64_t appended = set->log().appended();
   if (!syncing && appended > durable) {
@@ -437,7 +294,8 @@ void SimNode::Touch() {
   }
   while (!reads.empty() && reads.front().index <= set->commit().seq &&
          set->MayRelease(reads.front().since)) {
-    if (reads.front().index < reads.front().floor) sim.Fail("a read is stale");
+    if (reads.front().index < reads.front().floor && sim.options().damage == 0)
+      sim.Fail("a read is stale");
     ++sim.stats.reads;
     reads.pop_front();
   }
@@ -450,7 +308,7 @@ void SimNode::Touch() {
 }
 
 void SimNode::OnTimer(uint64_t generation) {
-  if (!up() || generation != timer_generation) return;
+  if (!up() || refused || generation != timer_generation) return;
   if (paused()) {
     sim.At(paused_until + 1, [this, generation] { OnTimer(generation); });
     return;
@@ -460,14 +318,32 @@ void SimNode::OnTimer(uint64_t generation) {
   Touch();
 }
 
-void SimNode::Receive(const std::string& bytes) {
+void SimNode::Receive(const std::string& bytes, uint32_t source, uint64_t sender) {
+  if (refused) return;
   FrameReader reader = MakeSetFrameReader();
   reader.Add(bytes);
   Frame frame;
   const auto there = reader.Next(&frame);
+  const bool may_fail = sim.options().damage > 0 || sim.options().forged;
+  if (may_fail && (!there.ok() || !*there || frame.from % 100 != source + 1)) return;
   if (!there.ok() || !*there) sim.Fail("a frame cannot be read");
-  if (const Status status = set->OnFrame(frame); !status.ok())
-    sim.Fail("a frame is refused: " + std::string(status.text()));
+  if (frame.kind == FrameKind::kHello) {
+    OnHello(frame, source, sender);
+    return Touch();
+  }
+  // A link begins with a greeting.
+  const auto known = greeted.find(source);
+  if (known == greeted.end() || known->second != sender) return;
+  if (const Status status = set->OnFrame(frame); !status.ok()) {
+    if (!may_fail) sim.Fail("a frame is refused: " + std::string(status.text()));
+    if (sim.options().trace)
+      std::printf("%.6f %llu closes the link of slot %u: %s\n",
+                  static_cast<double>(sim.now()) / 1e6, static_cast<unsigned long long>(id), source,
+                  std::string(status.text()).c_str());
+    // The link is closed, and what else is on it lost.
+    greeted.erase(source);
+    ++sim.stats.links_closed;
+  }
   Touch();
 }
 
@@ -643,12 +519,15 @@ void Simulation::Fail(const std::string& what) {
 }
 
 void Simulation::OnLeader(SimNode& node) {
+  if (options_.damage > 0) return;
   const auto [it, fresh] = leader_of_term_.emplace(node.set->term(), node.id);
   if (fresh) ++stats.elections;
   if (it->second != node.id) Fail("two leaders in one term");
 }
 
 void Simulation::OnCommit(SimNode& node, uint64_t index, const SimLog::Entry& entry) {
+  max_committed_ = std::max(max_committed_, index);
+  if (options_.damage > 0) return;
   const Committed committed{entry.head.lsn.epoch,
                             Hash64(entry.payload, static_cast<uint64_t>(entry.head.kind))};
   const auto [it, fresh] = committed_.emplace(index, committed);
@@ -659,6 +538,7 @@ void Simulation::OnCommit(SimNode& node, uint64_t index, const SimLog::Entry& en
 }
 
 void Simulation::OnState(SimNode& node, uint64_t index, uint64_t hash) {
+  if (options_.damage > 0) return;
   const auto [it, fresh] = hash_at_.emplace(index, hash);
   if (it->second != hash)
     Fail("node " + std::to_string(node.id) + " has another state at " + std::to_string(index));
@@ -669,7 +549,9 @@ void Simulation::Post(SimNode& from, uint64_t to, std::string frame) {
   const uint32_t source = from.slot;
   const uint32_t slot = SlotOf(to);
   if (slot >= nodes_.size() || nodes_[slot]->id != to) return;  // that disk is gone
-  if (!calm_ && Chance(options_.loss)) return;
+  const auto kind = static_cast<FrameKind>(frame[kFrameHashEnd]);
+  if (!calm_ && kind != FrameKind::kHello && Chance(options_.loss)) return;
+  if (!healed_ && options_.damage > 0 && Chance(options_.damage)) Damage(&frame);
   constexpr int64_t kWindowMicros{5'000'000};
   if (busy_until_[source][slot] - now_ > kWindowMicros) return;
   int64_t arrival = now_ + 30 + Below(!calm_ && Chance(0.01) ? 400'000 : 500);
@@ -700,7 +582,7 @@ void Simulation::Post(SimNode& from, uint64_t to, std::string frame) {
       At(at, [again] { (*again)(); });
       return;
     }
-    node.Receive(*bytes);
+    node.Receive(*bytes, source, sender);
   };
   At(arrival, [deliver] { (*deliver)(); });
 }
@@ -748,10 +630,54 @@ void Simulation::Load() {
 void Simulation::CrashOne() {
   SimNode& node = *nodes_[random_.Below(nodes_.size())];
   if (!node.up()) return;
+  if (options_.copies && Chance(0.2)) node.TakeCopy();  // of one that runs
+  const bool may_return = options_.copies && !AnyOdd();
   node.Crash(random_.OneIn(2));
+  if (options_.copies && may_return) MaybeReturn(node);
   After(Below(Chance(0.3) ? 3'000'000 : 400'000), [&node] {
     if (!node.up()) node.Start();
   });
+}
+
+// Somebody is emptied, or has come back as a copy: one at a time, and where members change another
+// one only when the leader knows of none that is lost.
+bool Simulation::AnyOdd() const {
+  if (options_.members) {
+    const auto leads = std::find_if(nodes_.begin(), nodes_.end(), [](const auto& node) {
+      return node->up() && node->set->open() && node->set->members_committed();
+    });
+    if (leads == nodes_.end()) return true;
+    const SetMembers::Voters voters = (*leads)->set->members().CountVoters();
+    if (voters.with_data + voters.witnesses < 3) return true;
+  }
+  return std::any_of(nodes_.begin(), nodes_.end(), [this](const auto& node) {
+    if (node->refused || node->older || lost_ids.contains(node->id)) return true;
+    if (!node->up()) return false;
+    const auto& list = node->set->members().list;
+    return std::any_of(list.begin(), list.end(),
+                       [this](const SetMember& member) { return lost_ids.contains(member.id); });
+  });
+}
+
+void Simulation::MaybeReturn(SimNode& node) {
+  if (!node.copy.empty() && node.copy_id == node.id && Chance(0.5)) {
+    node.ReturnAs(random_.Below(3));
+  } else if (node.copy.empty() || Chance(0.3)) {
+    node.TakeCopy();
+  }
+}
+
+// A byte or a number of it is another one, and the checksum is made anew.
+void Simulation::Damage(std::string* frame) {
+  ++stats.damaged;
+  const size_t at = kFrameHashEnd + random_.Below(frame->size() - kFrameHashEnd);
+  if (random_.OneIn(2)) {
+    (*frame)[at] = static_cast<char>(random_.Below(256));
+  } else if (at + 8 <= frame->size()) {
+    const uint64_t value = random_.OneIn(2) ? random_.Next() : random_.Below(10'000);
+    EncodeFixed64(frame->data() + at, value >> random_.Below(60));
+  }
+  SealFrame(frame);
 }
 
 void Simulation::CutSome() {
@@ -803,6 +729,7 @@ void Simulation::MaybeWipe() {
     if (lost_ids.contains(member.id)) return;
     voters += member.votes() ? 1 : 0;
   }
+  if (options_.copies && AnyOdd()) return;
   for (const auto& node : nodes_) {
     if (!node->up()) return;
     for (const SetMember& member : node->set->members().list)
@@ -824,8 +751,10 @@ void Simulation::MaybeWipe() {
 }
 
 void Simulation::ChaosMembers() {
+  const bool any_older =
+      std::any_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->older; });
   for (const auto& node : nodes_)
-    if (node->leads() && !node->paused()) node->ChangeMembers();
+    if (node->leads() && !node->paused() && !any_older) node->ChangeMembers();
   if (now_ < end_ + 20'000'000) After(100'000 + Below(600'000), [this] { ChaosMembers(); });
 }
 
@@ -871,7 +800,7 @@ void Simulation::Begin(uint64_t seed) {
   committed_.clear();
   hash_at_.clear();
   leader_of_term_.clear();
-  max_acknowledged = 0;
+  max_acknowledged = max_committed_ = 0;
   images.clear();
   lost_ids.clear();
   passes = nullptr;
@@ -911,8 +840,10 @@ void Simulation::Heal() {
   passes = nullptr;
   healed_ = calm_ = true;
   for (auto& row : cut_) std::fill(row.begin(), row.end(), false);
-  for (const auto& node : nodes_)
+  for (const auto& node : nodes_) {
+    if (node->refused && options_.members) node->Wipe();
     if (!node->up()) node->Start();
+  }
 }
 
 // What a violation leaves to look at.
@@ -946,7 +877,7 @@ void Simulation::CheckEnd() {
   uint64_t commit = 0;
   for (const auto& node : nodes_)
     if (node->up()) commit = std::max(commit, node->set->commit().seq);
-  if (max_acknowledged > commit) Fail("an acknowledged write is lost");
+  if (max_acknowledged > commit && options_.damage == 0) Fail("an acknowledged write is lost");
   const SimNode* leader = nullptr;
   for (const auto& node : nodes_)
     if (node->up() && node->set->open() && !node->is_witness() && node->set->commit().seq == commit)
@@ -954,15 +885,29 @@ void Simulation::CheckEnd() {
   if (leader == nullptr) Fail("nobody leads at the end");
   for (const SetMember& member : leader->set->members().list) {
     for (const auto& node : nodes_) {
-      if (node->id == member.id && node->set->commit().seq != commit)
+      if (node->id == member.id && node->up() && node->set->commit().seq != commit)
         Fail("node " + std::to_string(node->id) + " does not catch up");
     }
   }
 }
 
+// While frames are damaged: all that is promised is that the set goes on.
+void Simulation::CheckProgress(uint64_t before) {
+  constexpr int64_t kProgressMicros{20'000'000};
+  const uint64_t commit = max_committed_;
+  // With one node less any cut is one too many.
+  const bool all =
+      std::none_of(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->refused; });
+  if (commit <= before && all) Fail("nothing has been committed for a while");
+  if (now_ + kProgressMicros < end_)
+    After(kProgressMicros, [this, commit] { CheckProgress(commit); });
+}
+
 void Simulation::Run(uint64_t seed) {
   Begin(seed);
   end_ = now_ + options_.micros;
+  // Where members come and go, all of the voters that are left may be needed: see CheckProgress.
+  if (options_.damage > 0 && !options_.members) After(5'000'000, [this] { CheckProgress(0); });
   After(500'000, [this] { Load(); });
   if (options_.chaos) After(900'000, [this] { Chaos(); });
   if (options_.members) After(700'000, [this] { ChaosMembers(); });

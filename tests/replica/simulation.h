@@ -9,7 +9,10 @@
 // processes are killed, with or without what was not synced; clocks start anywhere and run up to
 // 2 % apart; nodes are paused; disks take their time or refuse to save a vote; leadership is handed
 // over; snapshots are taken, fetched, given up; members come and go, get and lose their votes,
-// move; disks are lost for good. Some nodes may be witnesses, which have no state machine.
+// move; disks are lost for good, or come back as an older copy, whole or in part; frames are
+// damaged in ways that their checksums do not tell. Some nodes may be witnesses, which have no
+// state
+// machine.
 //
 // What must hold, after each step: one leader a term; what one node takes for committed every other
 // one does, for ever; the state at a commit is the same everywhere; what was acknowledged is
@@ -36,6 +39,7 @@
 #include "base/random.h"
 #include "cellar/clock.h"
 #include "replica/links/identity_file.h"
+#include "replica/set/member_file.h"
 #include "replica/set/replica_set.h"
 #include "store/log/log_replay.h"
 #include "store/log/log_stream.h"
@@ -53,6 +57,8 @@ struct SimFaults {
   bool early_snapshot{false};    // one of state that is not committed
   bool witness_offers{false};    // a snapshot, which has no state
   bool witness_stays{false};     // and leads on
+  bool trusts_copies{false};     // who comes back as one takes part
+  bool one_greeting{false};      // what one says is kept
 };
 
 struct SimOptions {
@@ -62,11 +68,19 @@ struct SimOptions {
   uint32_t witnesses{0};
   uint64_t witness_trailing{1'000'000};  // records that it keeps behind a snapshot of its own
   bool chaos{true};
+  bool awaits{false};  // all nodes ask to be told commits at once
   double loss{0.02};
   // Of a millisecond, on a link, of frames of kLongFrameBytes and more; what comes behind one
   // waits, or is lost where the link's window is full. One write of 100 is so long then. 0: no
   // limit.
   size_t link_bytes{0};
+  // A node comes back with its directory, or its log, or its identity alone, as it was before.
+  bool copies{false};
+  // Of frames, as many are damaged and have right checksums. Then nothing is promised but that the
+  // set goes on; a node whose records contradict the others' is emptied.
+  double damage{0};
+  // Frames come from elsewhere, too (forgeries.h), and may be refused.
+  bool forged{false};
   int64_t micros{60'000'000};
   SimFaults faults;
   bool trace{false};
@@ -76,7 +90,8 @@ struct SimStats {
   uint64_t acknowledged{0}, committed{0}, elections{0}, voids{0}, reloads{0}, installs{0},
       installs_failed{0}, snapshots{0}, reads{0}, crashes{0}, power_losses{0}, cuts{0}, pauses{0},
       long_frames{0}, transfers{0}, asides{0}, changes{0}, wipes{0}, votes_unsaved{0},
-      torn_tails{0}, frames{0};
+      torn_tails{0}, frames{0}, damaged{0}, older{0}, refused{0}, copies_accepted{0},
+      contradicted{0}, links_closed{0};
 };
 
 // What a schedule ends with when something does not hold.
@@ -204,6 +219,7 @@ class SimNode final : public ReplicaSetHost {
   void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) override;
   void OnRoleChanged() override;
   void OnBroken(std::string_view why) override;
+  void OnContradicted(std::string_view why) override;
 
   // --- the process
   void Start();
@@ -211,10 +227,21 @@ class SimNode final : public ReplicaSetHost {
   void Wipe();
   // What follows each event: the disk begins to sync, replies leave, the timer is set.
   void Touch();
-  void Receive(const std::string& bytes);
+  void Receive(const std::string& bytes, uint32_t source = 0, uint64_t sender = 0);
   // Some of the frame, which is not whole yet.
   void ReceiveSome(const std::string& bytes);
   void OnTimer(uint64_t generation);
+
+  // --- what was acknowledged (set_past.h)
+  void BeginPast(bool fresh, const Lsn& last);
+  void OnHello(const Frame& frame, uint32_t source, uint64_t sender);
+  void Greet(uint32_t to);
+  void Tick(uint64_t process);
+  void JudgePast();
+  void Refuse(const std::string& why);
+  // The node is down: what its disk holds, and what it held then, in the place of that.
+  void TakeCopy();
+  void ReturnAs(uint64_t kind);
 
   // --- load and orders
   void Write(uint64_t count, size_t more_bytes = 0);
@@ -240,6 +267,16 @@ class SimNode final : public ReplicaSetHost {
   FaultyFileSystem disk;
   bool disk_full{false};
   bool was_started{false};
+  bool refused{false};
+  bool older{false};  // it has come back as a copy, and nothing is said of it yet
+  uint64_t boot{1};
+  std::unique_ptr<MemberFile> member_file;
+  std::unique_ptr<TieFile> tie_file;
+  std::map<uint32_t, uint64_t> greeted;  // by slot: which process has said hello
+  std::map<std::string, std::string> copy;
+  uint64_t copy_id{0};
+  bool copy_runs{false};  // it was taken of a running process
+  int64_t patient_until{0};
   uint64_t incarnation{0};
   int64_t paused_until{0};
 
@@ -323,7 +360,12 @@ class Simulation {
   void OnState(SimNode& node, uint64_t index, uint64_t hash);
   void OnAcknowledged(uint64_t index) { max_acknowledged = std::max(max_acknowledged, index); }
   void Post(SimNode& from, uint64_t to, std::string frame);
-  bool IsBusy(uint32_t source, uint32_t slot) const { return now_ < busy_until_[source][slot]; }
+  // With a long frame, or one that has come so lately that it may not have been answered.
+  bool IsBusy(uint32_t source, uint32_t slot) const {
+    constexpr int64_t kAnswerMicros{300'000};
+    const int64_t until = busy_until_[source][slot];
+    return until != 0 && now_ < until + kAnswerMicros;
+  }
   uint64_t NewId(uint32_t slot) { return ++id_next_ * 100 + slot + 1; }
 
   const SimOptions& options() const { return options_; }
@@ -359,6 +401,10 @@ class Simulation {
   void CutSome();
   void PauseSome();
   void MaybeWipe();
+  void MaybeReturn(SimNode& node);
+  bool AnyOdd() const;
+  void Damage(std::string* frame);
+  void CheckProgress(uint64_t before);
 
   const SimOptions options_;
   Random random_;
@@ -377,6 +423,7 @@ class Simulation {
   std::map<uint64_t, Committed> committed_;
   std::map<uint64_t, uint64_t> hash_at_;
   std::map<uint32_t, uint64_t> leader_of_term_;
+  uint64_t max_committed_{0};
 };
 
 }  // namespace cellar

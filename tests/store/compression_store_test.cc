@@ -158,7 +158,7 @@ class Pair {
     FamilyOptions options;
     options.compression = kAll[random_.Below(3)];
     const std::string family(kFamilies[random_.Below(4)]);
-    auto alter = packs_.store->AlterFamily(packs_.Find("t"), {family, options});
+    auto alter = packs_.store->AlterFamily(packs_.Find("t"), {family, options}, nullptr);
     RichStore::Do(alter.status());
     while (!(*alter)->done()) RichStore::Do((*alter)->Step(1000));
   }

@@ -178,6 +178,11 @@ class FaultyFileSystem final : public FileSystem {
     const std::lock_guard lock(mutex_);
     return names_.at(path)->bytes;
   }
+  // Which file stands there: another one has another number.
+  uint64_t NumberOf(const std::string& path) const {
+    const std::lock_guard lock(mutex_);
+    return names_.at(path)->number;
+  }
   // What was to leave the page cache: offsets and sizes, in order.
   std::vector<std::pair<uint64_t, uint64_t>> Dropped(const std::string& path) const {
     const std::lock_guard lock(mutex_);
@@ -283,6 +288,8 @@ class FaultyFileSystem final : public FileSystem {
     std::vector<Change> changes;                         // since it was synced
     uint64_t synced_changes{0};                          // how many there were before these
     std::vector<std::pair<uint64_t, uint64_t>> dropped;  // from the page cache: offset, size
+    const uint64_t number{++files_made};                 // as an inode's
+    static inline std::atomic<uint64_t> files_made{0};
   };
 
   // REQUIRES of all: mutex_ held.

@@ -353,7 +353,7 @@ TEST_CASE_METHOD(WideRows,
   }
   FamilyOptions aging;
   aging.ttl_ms = 86'400'000;
-  auto change = store->AlterFamily(table, {"f", aging});
+  auto change = store->AlterFamily(table, {"f", aging}, nullptr);
   REQUIRE(change.ok());
   while (table.schema().FindFamily("f")->policy == RetentionPolicy()) {
     REQUIRE((*change)->Step(200).ok());
@@ -492,7 +492,7 @@ class WideModel : public WideRows {
     FamilyOptions options;
     options.ttl_ms = random.OneIn(2) ? 0 : 500 + random.Below(3000);
     options.versions_max = random.Below(4);
-    auto change = store->AlterFamily(Find("t"), {FamilyName(), options});
+    auto change = store->AlterFamily(Find("t"), {FamilyName(), options}, nullptr);
     REQUIRE(change.ok());
     while (!(*change)->done()) {
       REQUIRE((*change)->Step(20).ok());

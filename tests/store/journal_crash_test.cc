@@ -269,7 +269,10 @@ TEST_CASE("Whichever call fails once, nothing acknowledged is lost and writes re
       else
         disk.PowerLoss(n);
     } else if (rig.journal) {
-      CHECK(rig.journal->Close().ok());
+      const bool closed = rig.journal->Close().ok();
+      // Syncs come by the clock: where few came before, the call may be one of Close.
+      CHECK((closed || (!was_hit && disk.has_failed())));
+      was_hit = disk.has_failed();
     }
     rig.journal.reset();
     disk.Reboot();

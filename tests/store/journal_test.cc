@@ -227,6 +227,28 @@ TEST_CASE("What mutations of a record begin with is there once, the last one's",
         std::map<std::string, std::string>{{"n", "3"}, {"a", "4"}, {"b", "2"}, {"c", "3"}});
 }
 
+TEST_CASE("What comes at a later time begins another record", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  REQUIRE(rig.Open().ok());
+  const auto append = [&](const char* mutation) {
+    REQUIRE(rig.journal->Reserve(12).ok());
+    return rig.journal->AppendJoined(mutation, 4, 1).seq;
+  };
+  const uint64_t first = append("n=1;a=1;");
+  const int64_t begun = rig.journal->last_commit_micros();
+  CHECK(append("n=2;a=2;") == first);
+  CHECK(rig.journal->last_commit_micros() == begun + 1);
+  rig.journal->SetTurnTime(begun + 2);
+  CHECK(append("n=3;a=3;") == first);  // a microsecond later, as its place in the record says
+  rig.journal->SetTurnTime(begun + 1'000);
+  CHECK(append("n=4;a=4;") == first + 1);
+  CHECK(append("n=5;a=5;") == first + 1);
+  CHECK(rig.journal->last_commit_micros() == begun + 1'001);
+  rig.journal->Flush();
+  REQUIRE(rig.WaitReleased());
+}
+
 TEST_CASE("A long turn goes to the disk in pieces, unless each would be synced", "[journal]") {
   constexpr int kRecords{5'000};  // of 100 bytes and more, in one turn
   for (const SyncPolicy policy : {SyncPolicy::kAlways, SyncPolicy::kEverySecond, SyncPolicy::kNo}) {

@@ -45,6 +45,30 @@ TEST_CASE("log that a snapshot covers goes", "[log_retention]") {
   CHECK(KeptOf(retention, StoreOf(6, {9})) == std::vector<uint64_t>{1, 2, 3, 4, 5, 6});
 }
 
+TEST_CASE("a damaged snapshot goes before an older one", "[log_retention]") {
+  LogRetention retention(2);
+  Manifest store = StoreOf(6, {9, 25, 50});
+  std::vector<std::string> names;
+  SECTION("none is") {
+    retention.Prune(&store, &names);
+    REQUIRE(store.earlier.size() == 1);
+    CHECK(store.earlier[0].number == 1025);
+  }
+  SECTION("the one before the newest is") {
+    retention.SetDamaged(1025);
+    retention.Prune(&store, &names);
+    REQUIRE(store.earlier.size() == 1);
+    CHECK(store.earlier[0].number == 1009);
+    CHECK(Numbers(store) == std::vector<uint64_t>{1, 2, 3, 4, 5, 6});
+    CHECK(names == std::vector<std::string>{"cellar-001025.snapshot"});
+  }
+  SECTION("the newest is: it stays until there is another one") {
+    retention.SetDamaged(1050);
+    retention.Prune(&store, &names);
+    CHECK(store.snapshot->number == 1050);
+  }
+}
+
 TEST_CASE("what is wanted stays, and what lies behind it", "[log_retention]") {
   LogRetention retention(1);
   const Manifest store = StoreOf(6, {50});

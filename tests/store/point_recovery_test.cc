@@ -1,6 +1,8 @@
 // A store of any step of its history: made from its data directory, from an archive, from both.
 #include "store/offline/point_recovery.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -233,6 +235,35 @@ struct Kept {
 
   History history;
 };
+
+TEST_CASE("What is left out is counted, and that the clock was set back is said", "[recover]") {
+  for (uint64_t seed = Seed(); seed < Seed() + 4; ++seed) {
+    History history(seed);
+    const bool goes_back = seed % 2 == 1;
+    for (int i = 0; i < 12; ++i) history.Turn();
+    if (goes_back) history.rig.clock.now_micros -= 3'600'000'000;
+    history.Save();
+    for (int i = 0; i < 12; ++i) history.Turn();
+    history.Close();
+    const std::vector<Moment>& moments = history.moments;
+    REQUIRE(moments.size() > 20);
+    // The first was noted behind many steps of one turn.
+    for (size_t i = 1; i < moments.size(); ++i) {
+      const Outcome outcome =
+          Recover(history.disk, {"db"}, std::to_string(moments[i].micros), moments[i].clock_micros);
+      INFO("seed " << seed << " moment " << i << " of " << moments.size() << ": "
+                   << outcome.status.ToString() << '\n'
+                   << outcome.said);
+      REQUIRE(outcome.status.ok());
+      const size_t later = moments.size() - 1 - i;
+      const std::string count =
+          fmt::format("{} later step{} left out", later, later == 1 ? " is" : "s are");
+      REQUIRE((outcome.said.find('\n' + count) != std::string::npos) == (later > 0));
+      REQUIRE((outcome.said.find("clock was set back") != std::string::npos) ==
+              (goes_back && later > 0));
+    }
+  }
+}
 
 TEST_CASE("A flipped bit is refused with its file, or was not needed", "[recover]") {
   const uint64_t seed = Seed();

@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "base/text/time_text.h"
+
 namespace cellar::recover_point_test {
 
 int64_t MicrosOf(std::string_view text) {
@@ -23,6 +25,10 @@ TEST_CASE("A time is RFC 3339 or microseconds", "[recover]") {
   CHECK(MicrosOf("2026-11-23T02:59:59.000001+00:00") == 1795402799000001);
   CHECK(MicrosOf("2026-11-23T04:29:59+01:30") == 1795402799000000);
   CHECK(MicrosOf("2026-11-22T21:59:59-05:00") == 1795402799000000);
+  CHECK(MicrosOf("2026-11-23T02:59:59.123456000Z") == 1795402799123456);
+  CHECK(MicrosOf("2026-11-23") == 1795392000000000);
+  cellar::SetNowOfTexts(1795402799000000);
+  CHECK(MicrosOf("now-1h") == 1795399199000000);
   CHECK(MicrosOf("2024-02-29T00:00:00Z") == 1709164800000000);
   CHECK(MicrosOf("1795402799000000") == 1795402799000000);
   CHECK(FormatTime(1795402799000001) == "2026-11-23T02:59:59.000001Z");

@@ -124,7 +124,7 @@ class RichStore {
   void ChangeSchema() {
     FamilyOptions looser;
     looser.versions_max = 3;
-    auto alter = store->AlterFamily(Find("plain"), {"n", looser});
+    auto alter = store->AlterFamily(Find("plain"), {"n", looser}, nullptr);
     Do(alter.status());
     while (!(*alter)->done()) Do((*alter)->Step(1000));
     RowOptions rows;
@@ -135,7 +135,7 @@ class RichStore {
     Do(store->AddFamily(Find("plain"), {"added", {}}));
     FamilyOptions unpacked;
     unpacked.compression = Compression::kNever;
-    auto unpack = store->AlterFamily(Find("packed"), {"l", unpacked});
+    auto unpack = store->AlterFamily(Find("packed"), {"l", unpacked}, nullptr);
     Do(unpack.status());
     while (!(*unpack)->done()) Do((*unpack)->Step(1000));
     FamilyOptions log;

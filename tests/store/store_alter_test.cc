@@ -26,7 +26,8 @@ class AlterFixture : public Fixture {
     return options;
   }
   void Alter(const std::string& table, const FamilyOptions& options) {
-    Result<std::unique_ptr<SlicedChange>> change = store->AlterFamily(Find(table), {"f", options});
+    Result<std::unique_ptr<SlicedChange>> change =
+        store->AlterFamily(Find(table), {"f", options}, nullptr);
     REQUIRE(change.ok());
     while (!(*change)->done()) REQUIRE((*change)->Step(kUnlimited).ok());
   }

@@ -544,7 +544,8 @@ TEST_CASE_METHOD(Fixture, "Another policy builds a UNIQUE index again in slices"
   const auto alter = [&](uint64_t ttl_ms) {
     FamilyOptions options;
     options.ttl_ms = ttl_ms;
-    Result<std::unique_ptr<SlicedChange>> change = store->AlterFamily(table, {"f", options});
+    Result<std::unique_ptr<SlicedChange>> change =
+        store->AlterFamily(table, {"f", options}, nullptr);
     REQUIRE(change.ok());
     return *std::move(change);
   };
@@ -604,7 +605,8 @@ TEST_CASE_METHOD(Fixture, "A transaction builds at once only what it asks for it
   const auto alter = [&](uint64_t ttl_ms) {
     FamilyOptions options;
     options.ttl_ms = ttl_ms;
-    Result<std::unique_ptr<SlicedChange>> change = store->AlterFamily(table, {"f", options});
+    Result<std::unique_ptr<SlicedChange>> change =
+        store->AlterFamily(table, {"f", options}, nullptr);
     REQUIRE(change.ok());
     while (!(*change)->done()) REQUIRE((*change)->Step(kUnlimited).ok());
   };
@@ -818,7 +820,7 @@ class RandomChanges : public Fixture {
         FamilyOptions options;
         options.ttl_ms = random.OneIn(2) ? 0 : 500 + random.Below(3000);
         options.versions_max = random.Below(3);
-        auto change = store->AlterFamily(Find("t"), {"f", options});
+        auto change = store->AlterFamily(Find("t"), {"f", options}, nullptr);
         REQUIRE(change.ok());
         while (!(*change)->done()) REQUIRE((*change)->Step(1000).ok());
         return;

@@ -313,7 +313,7 @@ TEST_CASE_METHOD(StoreFixture, "What retention has dropped is gone for good", "[
   CHECK(All(table) == "|r f:c@4=4");
   FamilyOptions all;
   all.versions_max = 0;
-  Result<std::unique_ptr<SlicedChange>> alter = store->AlterFamily(table, {"f", all});
+  Result<std::unique_ptr<SlicedChange>> alter = store->AlterFamily(table, {"f", all}, nullptr);
   REQUIRE(alter.ok());
   while (!(*alter)->done()) REQUIRE((*alter)->Step(1).ok());
   CHECK(All(table) == "|r f:c@4=4");

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "store/journal/journal.h"
 #include "tests/manual_clock.h"
 #include "tests/store/faulty_file_system.h"
 
@@ -37,7 +38,7 @@ TEST_CASE("During a rotation the loop writes to both segments, afterwards to the
   ManualClock clock;
   SlowFile old(&clock, 1);
   SlowFile fresh(&clock, 1);
-  TailWriter tail(clock);
+  TailWriter tail(clock, kSlowWriteMicros);
   CHECK_FALSE(tail.Write("nowhere"));
   tail.Open(&old, 2);
   CHECK(tail.Write("ab"));
@@ -65,7 +66,7 @@ TEST_CASE("During a rotation the loop writes to both segments, afterwards to the
 
 TEST_CASE("The loop leaves large, slow and failing writes to the thread", "[tail]") {
   ManualClock clock;
-  TailWriter tail(clock);
+  TailWriter tail(clock, kSlowWriteMicros);
   SECTION("large") {
     SlowFile file(&clock, 1);
     tail.Open(&file, 0);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "cellar-import/command.h"
 #include "cellar-import/options.h"
 
@@ -116,11 +117,23 @@ TEST_CASE("timestamps are numbers of a unit or ISO 8601", "[import]") {
   CHECK(micros("2000-02-29T00:00:00Z") == 951'782'400'000'000);
   CHECK(micros("2024-05-01T12:34:56.25+02:00") == 1'714'559'696'250'000);
   CHECK(micros("2024-05-01 12:34") == 1'714'566'840'000'000);
+  CHECK(micros("2024-05-01T12:34:56.123456000Z") == 1'714'566'896'123'456);
+  CHECK(micros("2024-05-01T12:34:56.1234567Z") == -1);
   CHECK(micros("2023-02-29") == -1);
   CHECK(micros("2024-13-01") == -1);
   CHECK(micros("2024-05-01T25:00") == -1);
   CHECK(micros("2024-05-01T12:34:56x") == -1);
   CHECK(micros("1969-12-31") == -1);
+  CHECK(micros("7.25") == 7'250);
+  CHECK(micros("7.0009999") == 7'000);
+  CHECK(micros("9223372036854775.807") == INT64_MAX);
+  CHECK(micros("9223372036854775.808") == -1);
+  for (const char* text : {"7.", ".5", "-0.5", "7.5.5", "7.x", "-7.5", "7,5", "7e3"}) {
+    CHECK(micros(text) == -1);
+  }
+  CHECK(*ParseTimestamp("1700000000.123456789", TimeUnit::kSeconds) == 1'700'000'000'123'456);
+  CHECK(*ParseTimestamp("5.000", TimeUnit::kMicros) == 5);
+  CHECK(!ParseTimestamp("5.5", TimeUnit::kMicros).ok());
   CHECK(micros("") == -1);
 }
 
@@ -137,7 +150,7 @@ TEST_CASE("JSON: paths can be mapped and left out", "[import]") {
   options.columns["m.v"] = *ParseColumn("x:y:i64");
   options.ignored_fields = {"m.w", "z"};
   CHECK(MapJson(options, R"({"k":"r","m":{"v":1,"w":2,"u":3},"z":4})") ==
-        "CPUT t r m:u 3 x:y 1 AS i64\n");
+        "CPUT t r x:y 1 AS i64 m:u 3\n");
   options.columns["m"] = *ParseColumn("x:all");
   CHECK(MapJson(options, R"({"k":"r","m":{"v":1}})") == "CPUT t r x:all \"{\\\"v\\\":1}\"\n");
 }
@@ -149,6 +162,82 @@ TEST_CASE("JSON: natural types on request", "[import]") {
       MapJson(options, R"({"k":"r","a":-1,"b":18446744073709551615,"c":1.5,"e":false,"f":"s"})") ==
       "CPUT t r d:a -1 AS i64 d:b 18446744073709551615 AS u64 d:c 1.5 AS f64 d:e false AS bool "
       "d:f s AS string\n");
+}
+
+TEST_CASE("JSON: a number is the text that stands there, wherever it stands", "[import]") {
+  const MapperOptions options = Keyed({"k"}, "d");
+  Random random(41);
+  const auto digits = [&random](size_t most) {
+    std::string text(1 + random.Below(most), '0');
+    for (char& c : text) c = static_cast<char>('0' + random.Below(10));
+    return text;
+  };
+  for (int i{0}; i < 2'000; ++i) {
+    std::string number{random.Below(2) == 0 ? "-" : ""};
+    const std::string integer{digits(60)};
+    const size_t first{integer.find_first_not_of('0')};
+    number += first == std::string::npos ? "0" : integer.substr(first);
+    if (random.Below(2) == 0) number += "." + digits(40);
+    if (random.Below(3) == 0) number += (random.Below(2) == 0 ? "e" : "E+") + digits(4);
+    INFO(number);
+    CHECK(MapJson(options, "{\"k\":" + number + ",\"v\":" + number + ",\"m\":{\"n\":" + number +
+                               "},\"a\":[[" + number + "],{\"x\":" + number + "}]}") ==
+          "CPUT t " + number + " d:v " + number + " m:n " + number + " d:a \"[[" + number +
+              "],{\\\"x\\\":" + number + "}]\"\n");
+  }
+}
+
+TEST_CASE("JSON: what is nested too deep is refused, whatever it is", "[import]") {
+  for (const size_t depth : {33UL, 1'000UL, 100'000UL}) {
+    for (const auto& [open, close] : {std::pair{"[", "]"}, {"{\"k\":", "}"}, {"[{\"k\":", "}]"}}) {
+      std::string text{"{\"k\":\"r\",\"v\":"};
+      for (size_t i{0}; i < depth; ++i) text += open;
+      text += '1';
+      for (size_t i{0}; i < depth; ++i) text += close;
+      text += '}';
+      Row row;
+      std::vector<std::string> schema;
+      CHECK(MapJson(Keyed({"k"}, "d"), text) == "!nested too deep");
+      CHECK(!MapRows("{\"row\":\"r\",\"cells\":" + text + "}", &row, &schema).ok());
+      CHECK(MapJson(Keyed({"k"}, "d"), text.substr(0, depth)).starts_with("!"));
+    }
+  }
+}
+
+TEST_CASE("JSON: of members of one name the last one counts", "[import]") {
+  CHECK(MapJson(Keyed({"k"}, "d"), R"({"k":1,"v":2,"k":"r","v":[{"a":1,"b":2,"a":3}]})") ==
+        "CPUT t r d:v \"[{\\\"b\\\":2,\\\"a\\\":3}]\"\n");
+}
+
+TEST_CASE("JSON: escapes are read, and what is no JSON is refused", "[import]") {
+  const MapperOptions options = Keyed({"k"}, "d");
+  Row row;
+  REQUIRE(RowMapper(options).MapJson(R"({"k":"r","v":"\u00e9\ud83d\ude00\/\n"})", &row).ok());
+  CHECK(row.cells.at(0).value == "\xc3\xa9\xf0\x9f\x98\x80/\n");
+  for (const char* text : {"",
+                           "{",
+                           "{}}",
+                           "{\"k\":1,}",
+                           "{\"k\":01}",
+                           "{\"k\":1.}",
+                           "{\"k\":.1}",
+                           "{\"k\":+1}",
+                           "{\"k\":1e}",
+                           "{\"k\":tru}",
+                           "{k:1}",
+                           "{\"k\" 1}",
+                           "{\"k\":[1 2]}",
+                           "{\"k\":\"\t\"}",
+                           "{\"k\":\"\\x\"}",
+                           "{\"k\":\"\\ud800\"}",
+                           "{\"k\":\"\\udc00\"}",
+                           "{\"k\":\"\\u12\"}",
+                           "{\"k\":-}",
+                           "{\"k\":NaN}",
+                           "{\"k\":1}{\"k\":2}"}) {
+    INFO(text);
+    CHECK(MapJson(options, text).starts_with("!not JSON at its byte "));
+  }
 }
 
 TEST_CASE("JSON: arrays as text, by index, as a set", "[import]") {
@@ -164,12 +253,13 @@ TEST_CASE("JSON: arrays as text, by index, as a set", "[import]") {
 
 TEST_CASE("JSON: lines that do not fit are refused with the reason", "[import]") {
   const MapperOptions options = Keyed({"k"}, "d");
-  CHECK(MapJson(options, "{\"k\":").starts_with("!parse error at column"));
+  CHECK(MapJson(options, "{\"k\":").starts_with("!not JSON at its byte 6: a value"));
   CHECK(MapJson(options, "[1]") == "!the line is not a JSON object");
   CHECK(MapJson(options, "{\"a\":1}") == "!there is no field 'k'");
   CHECK(MapJson(options, "{\"k\":[1]}") == "!key field 'k' is neither text nor a number");
   CHECK(MapJson(options, "{\"k\":1}") == "!no field gives a cell");
-  CHECK(MapJson(options, "{\"k\":\"\xff\"}").starts_with("!parse error"));
+  CHECK(
+      MapJson(options, "{\"k\":\"\xff\"}").starts_with("!not JSON at its byte 7: it is not UTF-8"));
 }
 
 TEST_CASE("a row becomes one command on the wire, or several if it is wide", "[import]") {

@@ -35,8 +35,8 @@ class TidyTest(unittest.TestCase):
 
     def test_an_include_of_a_higher_floor_is_found(self):
         found = self.messages({"src/engine/keys/a.cc": '// A.\n#include "engine/rows/b.h"\n',
-                               "src/commands/words/c.cc": '// C.\n#include "commands/d.h"\n'})
-        self.assertEqual(['src/commands/words/c.cc:2: commands/words must not see the floor above it ("commands/d.h")',
+                               "src/commands/arguments/c.cc": '// C.\n#include "commands/d.h"\n'})
+        self.assertEqual(['src/commands/arguments/c.cc:2: commands/arguments must not see the floor above it ("commands/d.h")',
                           'src/engine/keys/a.cc:2: engine/keys must not see the floor above it ("engine/rows/b.h")'],
                          found)
 
@@ -96,6 +96,22 @@ class TidyTest(unittest.TestCase):
         for sign in ("see c.h", "base/c.cc", "engine/b.h"):
             self.assertEqual(1, len(self.messages({"src/base/a.h": f"// A: {sign}\n", **files})), sign)
             self.assertEqual(1, len(self.messages({"src/base/a.h": f"// A.\nint a;  // {sign}\n", **files})))
+
+    def test_members_and_public_functions_of_a_class_are_counted(self):
+        text = ("class Hub final : public Other {\n public:\n  Hub();\n  ~Hub() override;\n"
+                "  // A comment; of two(parts).\n  int size() const { return size_; }\n"
+                "  void Run(const std::function<void()>& visit) override;\n"
+                "  struct Inner {\n    int a;\n    void B();\n  };\n"
+                "  Result<std::string> Ask(std::string_view a,\n                          int b);\n"
+                " private:\n  static constexpr int kMax{3};\n  void Hidden();\n"
+                "  int size_{0};  // of it\n  std::function<void(int)> told_{};\n  uv_loop_t loop_{};\n"
+                "  std::map<int, std::string> names_{\n      {1, std::string()}};\n};\n")
+        self.assertEqual((4, 5), tidy.count_members(text, "Hub"))
+        self.assertEqual((2, 0), tidy.count_members("struct Config {\n  int a{0};\n  std::string b;\n};\n", "Config"))
+        self.assertIsNone(tidy.count_members(text, "Nobody"))
+
+    def test_no_hub_has_grown(self):
+        self.assertEqual([], tidy.check_hubs(ROOT))
 
     def test_the_sources_pass(self):
         known = tidy.known_names(ROOT)

@@ -36,6 +36,7 @@
 #include "bench-btree/data_set.h"
 #include "btree/btree.h"
 #include "btree/nodes/arena.h"
+#include "command_line.h"
 
 namespace bench_btree {
 namespace {
@@ -588,17 +589,22 @@ void RunSnapshots(uint64_t cells) {
 int main(int argc, char** argv) {
   uint64_t cells = 10'000'000;
   std::string sets = "abc", orders = "rs";
-  bool has_snapshots = true, has_others = true;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--quick") cells = 1'000'000;
-    if (word == "--no-snapshots") has_snapshots = false;
-    if (word == "--only-tree") has_others = false;
-    if (i + 1 == argc) break;
-    if (word == "--cells") cells = std::strtoull(argv[i + 1], nullptr, 10);
-    if (word == "--sets") sets = argv[i + 1];
-    if (word == "--orders") orders = argv[i + 1];
-  }
+  bool is_quick = false;
+  bool no_snapshots = false;
+  bool only_tree = false;
+  CLI::App app{"Times the B-tree beside std::map and absl::btree_map.", "bench-btree"};
+  cellar::AddCommonFlags(&app);
+  app.add_option("--cells", cells, "(10,000,000)")->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--sets", sets, "which sets of data (abc)");
+  app.add_option("--orders", orders, "r: random, s: sorted (rs)");
+  app.add_flag("--quick", is_quick, "a million cells");
+  app.add_flag("--no-snapshots", no_snapshots, "leave out the snapshots");
+  app.add_flag("--only-tree", only_tree, "leave out what stands beside it");
+  int status = 0;
+  if (!cellar::ReadCommandLine(&app, argc, argv, &status)) return status;
+  if (is_quick) cells = 1'000'000;
+  const bool has_snapshots = !no_snapshots;
+  const bool has_others = !only_tree;
   for (const bench_btree::DataSet& set : bench_btree::kDataSets) {
     if (sets.find(set.name) == std::string::npos) continue;
     for (const char order : orders) bench_btree::RunSet(set, cells, order == 'r', has_others);

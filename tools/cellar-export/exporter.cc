@@ -1,6 +1,7 @@
 // See exporter.h.
 #include "cellar-export/exporter.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
@@ -19,7 +20,8 @@
 namespace cellar::exporter {
 namespace {
 
-constexpr int64_t kStateMicros{100'000};       // between two writes of the state file
+constexpr int64_t kStateMicros{100'000};       // between two writes of the state file, and
+constexpr int64_t kStateShare{10};             // so many times what the last one took
 constexpr int64_t kProgressMicros{1'000'000};  // between two lines
 constexpr size_t kFieldsMax{10'000};
 
@@ -65,9 +67,14 @@ class Part final : public Source::Listener {
         writer_(std::move(writer)),
         totals_(totals),
         stop_(stop),
-        state_(std::move(share.state)) {}
+        state_(std::move(share.state)),
+        rows_kept_(state_.rows),
+        cells_kept_(state_.cells) {}
 
   Status Run();
+  // What outlasts a failure: another run can go on behind it, or all of it is done.
+  uint64_t rows_kept() const { return rows_kept_; }
+  uint64_t cells_kept() const { return cells_kept_; }
 
   Status OnRow(std::string_view row) override;
   Status OnCell(const Cell& cell) override {
@@ -80,6 +87,7 @@ class Part final : public Source::Listener {
   Status Open();
   Status CloseRow();
   Status MaybeSave();
+  Status Save();
   bool resumes() const { return !options_.state_path.empty(); }
 
   const Options& options_;
@@ -92,13 +100,15 @@ class Part final : public Source::Listener {
   std::unique_ptr<Output> output_;
   std::unique_ptr<Source> source_;
   State state_;  // of what was saved last, but for the counts
+  uint64_t rows_kept_;
+  uint64_t cells_kept_;
   bool in_row_{false};
   std::string row_;
   // The cursor behind the page before the one that is being written: if its last row ended with it,
   // that is where another run can begin.
   std::string page_cursor_;
   bool page_begins_{false};
-  int64_t saved_micros_{0};
+  int64_t next_save_micros_{0};
 };
 
 Status Part::Open() {
@@ -116,7 +126,7 @@ Status Part::Open() {
   source_ = std::make_unique<Source>(std::move(source), state_.cursor, connection_.get());
   totals_->rows += state_.rows;
   totals_->cells += state_.cells;
-  saved_micros_ = Now();
+  next_save_micros_ = Now() + kStateMicros;
   if (state_.bytes == 0) {
     writer_->WriteHeader(output_->buffer());
     state_.marker = writer_->marker();
@@ -150,13 +160,28 @@ Status Part::OnRow(std::string_view row) {
 
 // REQUIRES: what is written ends with the row that the page before ended with.
 Status Part::MaybeSave() {
-  const int64_t now_micros = Now();
-  if (!resumes() || now_micros - saved_micros_ < kStateMicros) return Status::Ok();
-  saved_micros_ = now_micros;
+  const int64_t begin_micros = Now();
+  if (!resumes() || begin_micros < next_save_micros_) return Status::Ok();
   writer_->EndBlock(output_->buffer());
-  RETURN_IF_ERROR(output_->Mark(&state_.bytes));
+  // The disk has the rows before it has the state that counts on them.
+  RETURN_IF_ERROR(output_->Keep(&state_.bytes));
   state_.cursor = page_cursor_;
-  return SaveState(options_.state_path + suffix_, options_, words_, state_);
+  RETURN_IF_ERROR(Save());
+  const int64_t now_micros = Now();
+  next_save_micros_ =
+      now_micros + std::max(kStateMicros, kStateShare * (now_micros - begin_micros));
+  return Status::Ok();
+}
+
+Status Part::Save() {
+  if (resumes()) {
+    const std::string marker = writer_->marker();
+    if (!marker.empty()) state_.marker = marker;
+    RETURN_IF_ERROR(SaveState(options_.state_path + suffix_, options_, words_, state_));
+  }
+  rows_kept_ = state_.rows;
+  cells_kept_ = state_.cells;
+  return Status::Ok();
 }
 
 Status Part::Run() {
@@ -176,13 +201,12 @@ Status Part::Run() {
     if (*stop_) return Status::Error(ErrorCode::kErr, "stopped by a signal");
   }
   RETURN_IF_ERROR(CloseRow());
+  writer_->WriteEnd(output_->buffer());
   writer_->EndBlock(output_->buffer());
-  RETURN_IF_ERROR(output_->Mark(&state_.bytes));
-  RETURN_IF_ERROR(output_->Finish());
-  if (!resumes()) return Status::Ok();
+  RETURN_IF_ERROR(output_->Finish(&state_.bytes));
   state_.done = true;
   state_.cursor = "0";
-  return SaveState(options_.state_path + suffix_, options_, words_, state_);
+  return Save();
 }
 
 // --- what a table has, before it is read
@@ -253,6 +277,9 @@ class Export {
   Complaints complaints_;
   std::string snapshot_;       // that is read; empty: the table itself
   bool owns_snapshot_{false};  // this export, so it drops it at its end
+  bool is_remembered_{false};  // a file says so to other runs
+  uint64_t rows_kept_{0};
+  uint64_t cells_kept_{0};
   std::vector<std::string> schema_;
   std::vector<Field> fields_;
   uint64_t rows_expected_{0};                         // 0: unknown
@@ -274,9 +301,16 @@ Status Export::ChooseSnapshot(client::Connection* connection, bool is_begun,
   snapshot_ = is_begun ? stored : options_.snapshot;
   // table@snapshot names one itself.
   const bool is_own = options_.snapshot.empty() && options_.table.find('@') == std::string::npos;
+  is_remembered_ = is_begun;
   if (is_own && !is_begun) {
     std::string refusal;
-    ASSIGN_OR_RETURN(snapshot_, MakeSnapshot(connection, options_.table, &refusal));
+    // Also if the answer is lost: it may have been made.
+    snapshot_ = NewSnapshotName();
+    owns_snapshot_ = true;
+    const Result<bool> made = MakeSnapshot(connection, options_.table, snapshot_, &refusal);
+    const bool may_be_there = made.ok() ? *made : made.status().code() == ErrorCode::kIo;
+    if (!may_be_there) snapshot_.clear();
+    RETURN_IF_ERROR(made.status());
     // One connection alone has another way to see one moment.
     const bool is_one_moment = refusal.empty() || (options_.parts == 1 && !resumes());
     if (!is_one_moment && !options_.quiet) {
@@ -298,7 +332,10 @@ Status Export::FindMoment(client::Connection* connection) {
     }
     RETURN_IF_ERROR(ChooseSnapshot(connection, division.is_begun, division.snapshot));
     RETURN_IF_ERROR(FindParts(connection, &division));
-    if (resumes() && !division.is_begun) RETURN_IF_ERROR(SaveDivision(path, division));
+    if (resumes() && !division.is_begun) {
+      RETURN_IF_ERROR(SaveDivision(path, division));
+      is_remembered_ = true;
+    }
   } else {
     part_words_.push_back(options_.words);
   }
@@ -315,6 +352,7 @@ Status Export::FindMoment(client::Connection* connection) {
     rows_begin_ += state.rows;
     if (resumes() && !state.is_begun) {
       RETURN_IF_ERROR(SaveState(path, options_, part_words_[i], state));
+      is_remembered_ = true;
     }
   }
   return Status::Ok();
@@ -422,6 +460,7 @@ void Export::ShowProgress(int64_t begin_micros) const {
 
 Status Export::RunParts() {
   std::vector<Status> outcomes(part_words_.size());
+  std::vector<std::pair<uint64_t, uint64_t>> kept(part_words_.size());
   std::atomic<size_t> running{part_words_.size()};
   std::vector<std::thread> threads;
   for (size_t i = 0; i < part_words_.size(); ++i) {
@@ -429,6 +468,7 @@ Status Export::RunParts() {
       Part part(options_, {part_words_[i], SuffixOf(i), states_[i]}, NewWriter(i == 0), &totals_,
                 stop_);
       outcomes[i] = part.Run();
+      kept[i] = {part.rows_kept(), part.cells_kept()};
       --running;
     });
   }
@@ -440,6 +480,10 @@ Status Export::RunParts() {
     ShowProgress(begin_micros_);
   }
   for (std::thread& thread : threads) thread.join();
+  for (const auto& [rows, cells] : kept) {
+    rows_kept_ += rows;
+    cells_kept_ += cells;
+  }
   for (Status& outcome : outcomes) RETURN_IF_ERROR(std::move(outcome));
   return Status::Ok();
 }
@@ -453,10 +497,15 @@ Status Export::RunAll(client::Connection* connection) {
 Status Export::Run() {
   ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(options_.connection));
   const Status outcome = RunAll(&connection);
-  if (owns_snapshot_ && (outcome.ok() || !resumes())) {
+  if (owns_snapshot_ && !snapshot_.empty() && (outcome.ok() || !is_remembered_)) {
     // The first one may have been lost, or stopped inside a reply.
     Result<client::Connection> another = client::Connection::Open(options_.connection);
-    if (another.ok()) DropSnapshot(&*another, options_.table, snapshot_);
+    const Status dropped =
+        another.ok() ? DropSnapshot(&*another, options_.table, snapshot_) : another.status();
+    if (!dropped.ok()) {
+      std::fprintf(stderr, "cellar-export: snapshot %s stays for a day if it is not dropped: %s\n",
+                   snapshot_.c_str(), dropped.text().c_str());
+    }
   }
   return outcome;
 }
@@ -465,11 +514,15 @@ void Export::Conclude(const Status& outcome) {
   std::fputs(complaints_.Summary().c_str(), stderr);
   if (!outcome.ok()) {
     std::fprintf(stderr, "cellar-export: %s\n", outcome.text().c_str());
-    if (!options_.state_path.empty()) {
+    if (is_remembered_) {
       std::fprintf(stderr, "cellar-export: the same command continues from here\n");
     }
   }
   if (options_.quiet) return;
+  if (!outcome.ok()) {
+    std::fprintf(stderr, "%" PRIu64 " rows, %" PRIu64 " cells are safe\n", rows_kept_, cells_kept_);
+    return;
+  }
   const double seconds = static_cast<double>(Now() - begin_micros_) / 1e6;
   std::fprintf(stderr, "%" PRIu64 " rows, %" PRIu64 " cells written in %.1f s\n",
                totals_.rows.load(), totals_.cells.load(), seconds);

@@ -27,36 +27,45 @@ bool IsRefusal(std::string_view error) {
   return false;
 }
 
-std::string NewName() {
-  std::random_device random;
-  std::string name = "export.";
-  for (int i = 0; i < 8; ++i) AppendHex(static_cast<char>(random() & 0xff), &name);
-  return name;
-}
-
 }  // namespace
 
 std::string TableAt(const std::string& table, std::string_view snapshot) {
   return snapshot.empty() ? table : table + "@" + std::string(snapshot);
 }
 
-Result<std::string> MakeSnapshot(client::Connection* connection, const std::string& table,
-                                 std::string* refusal) {
+std::string NewSnapshotName() {
+  std::random_device random;
+  std::string name = "export.";
+  for (int i = 0; i < 8; ++i) AppendHex(static_cast<char>(random() & 0xff), &name);
+  return name;
+}
+
+Result<bool> MakeSnapshot(client::Connection* connection, const std::string& table,
+                          const std::string& name, std::string* refusal) {
   const std::string keyspace = KeyspaceOf(table);
-  std::string name = NewName();
   ASSIGN_OR_RETURN(const client::Reply reply,
                    connection->Call({"SNAPSHOT", "CREATE", keyspace + name, "TABLE", "1",
                                      table.substr(keyspace.size()), "TTL", kLifetime}));
   const std::string_view error = client::ErrorText(*reply);
-  if (error.empty()) return name;
+  if (error.empty()) {
+    // A node that has passed that on may not have it yet: a scan by the same connection waits for
+    // it, and so those by others find it.
+    RETURN_IF_ERROR(
+        connection->Call({"CSCAN", TableAt(table, name), "0", "COUNT", "1", "KEYSONLY"}).status());
+    return true;
+  }
   if (!IsRefusal(error)) return Status::Error(ErrorCode::kErr, std::string(error));
   *refusal = error;
-  return std::string();
+  return false;
 }
 
-void DropSnapshot(client::Connection* connection, const std::string& table,
-                  const std::string& snapshot) {
-  (void)connection->Call({"SNAPSHOT", "DROP", KeyspaceOf(table) + snapshot});
+Status DropSnapshot(client::Connection* connection, const std::string& table,
+                    const std::string& snapshot) {
+  ASSIGN_OR_RETURN(const client::Reply reply,
+                   connection->Call({"SNAPSHOT", "DROP", KeyspaceOf(table) + snapshot}));
+  const std::string_view error = client::ErrorText(*reply);
+  if (error.empty() || error.starts_with("NOSNAPSHOT")) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, std::string(error));
 }
 
 }  // namespace cellar::exporter

@@ -13,12 +13,14 @@ namespace cellar::exporter {
 // How TABLE@SNAPSHOT is called; the table itself if there is no snapshot.
 std::string TableAt(const std::string& table, std::string_view snapshot);
 
-// Makes a snapshot of `table` alone, export.<id>, that lives for a day. Its name; empty if this
-// user or server cannot make one, and why not in *refusal.
-Result<std::string> MakeSnapshot(client::Connection* connection, const std::string& table,
-                                 std::string* refusal);
-// It goes by itself if this fails.
-void DropSnapshot(client::Connection* connection, const std::string& table,
-                  const std::string& snapshot);
+// export.<id>, that nobody else has.
+std::string NewSnapshotName();
+// Makes snapshot `name` of `table` alone, that lives for a day. False if this user or server cannot
+// make one, and why not in *refusal. kIo: it may have been made.
+Result<bool> MakeSnapshot(client::Connection* connection, const std::string& table,
+                          const std::string& name, std::string* refusal);
+// Ok also if it is not there.
+Status DropSnapshot(client::Connection* connection, const std::string& table,
+                    const std::string& snapshot);
 
 }  // namespace cellar::exporter

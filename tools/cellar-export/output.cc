@@ -95,12 +95,15 @@ Status Output::Mark(uint64_t* bytes) {
   return Status::Ok();
 }
 
-Status Output::Finish() {
-  uint64_t bytes = 0;
-  if (context_ != nullptr && bytes_ == 0) in_frame_ = true;  // a frame of nothing, not no frame
-  RETURN_IF_ERROR(Mark(&bytes));
+Status Output::Keep(uint64_t* bytes) {
+  RETURN_IF_ERROR(Mark(bytes));
   if (is_file_ && fsync(descriptor_) != 0) return Failed(path_, "fsync");
   return Status::Ok();
+}
+
+Status Output::Finish(uint64_t* bytes) {
+  if (context_ != nullptr && bytes_ == 0) in_frame_ = true;  // a frame of nothing, not no frame
+  return Keep(bytes);
 }
 
 }  // namespace cellar::exporter

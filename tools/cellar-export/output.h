@@ -32,7 +32,9 @@ class Output {
   // Everything is written; *bytes := the length of the file.
   Status Mark(uint64_t* bytes);
   // Mark(), and the disk has it.
-  Status Finish();
+  Status Keep(uint64_t* bytes);
+  // The same at the end: of nothing at all too.
+  Status Finish(uint64_t* bytes);
 
  private:
   static constexpr size_t kPieceBytes{256 << 10};

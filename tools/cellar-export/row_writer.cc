@@ -2,6 +2,7 @@
 #include "cellar-export/row_writer.h"
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -45,6 +46,7 @@ class RowsWriter final : public RowWriter {
   explicit RowsWriter(std::vector<std::string> schema) : schema_(std::move(schema)) {}
 
   void WriteHeader(std::string* out) override {
+    out->append("{\"begin\":\"rows\"}\n");
     if (schema_.empty()) return;
     out->append("{\"schema\":[");
     for (size_t i = 0; i < schema_.size(); ++i) {
@@ -55,10 +57,8 @@ class RowsWriter final : public RowWriter {
   }
 
   void BeginRow(std::string_view row, std::string* out) override {
-    out->append("{\"row\":");
-    AppendJsonText(row, out);
-    out->append(",\"cells\":[");
-    is_first_ = true;
+    row_ = row;
+    BeginLine(out);
   }
 
   void AddCell(const Cell& cell, std::string* out) override {
@@ -67,6 +67,11 @@ class RowsWriter final : public RowWriter {
       is_text_ = IsTextType(type_);
       is_verbatim_ = !is_text_ && !IsFloatType(type_) && type_ != "bool";
     }
+    if (line_bytes_ >= kLineBytes) {
+      EndRow(out);
+      BeginLine(out);
+    }
+    const size_t bytes_before = out->size();
     const bool is_plain = (is_text_ ? client::IsPlainJson(cell.value) : is_verbatim_) &&
                           client::IsPlainJson(cell.column);
     if (is_plain) [[likely]] {
@@ -75,11 +80,35 @@ class RowsWriter final : public RowWriter {
       AddAnyCell(cell, out);
     }
     is_first_ = false;
+    line_bytes_ += out->size() - bytes_before;
   }
 
-  void EndRow(std::string* out) override { out->append("]}\n"); }
+  void EndRow(std::string* out) override {
+    out->append("]}\n");
+    ++lines_;
+  }
+
+  void WriteEnd(std::string* out) override {
+    out->append("{\"end\":{\"lines\":").append(std::to_string(lines_)).append("}}\n");
+  }
+
+  std::string marker() const override { return std::to_string(lines_); }
+  // Of an export that was begun before lines were counted it is empty: nobody will compare.
+  Status GoOn(const std::string& marker) override {
+    lines_ = std::strtoull(marker.c_str(), nullptr, 10);
+    return Status::Ok();
+  }
 
  private:
+  void BeginLine(std::string* out) {
+    const size_t bytes_before = out->size();
+    out->append("{\"row\":");
+    AppendJsonText(row_, out);
+    out->append(",\"cells\":[");
+    line_bytes_ = out->size() - bytes_before;
+    is_first_ = true;
+  }
+
   void AddAnyCell(const Cell& cell, std::string* out) const {
     out->append(is_first_ ? "[" : ",[");
     AppendJsonText(cell.column, out);
@@ -122,8 +151,12 @@ class RowsWriter final : public RowWriter {
 
   static constexpr std::string_view kNull{"null"};
   static constexpr size_t kMarksMax{16};  // brackets, quotes, commas of a cell
+  static constexpr size_t kLineBytes{4 << 20};
 
   std::vector<std::string> schema_;
+  std::string row_;
+  size_t line_bytes_{0};
+  uint64_t lines_{0};
   bool is_first_{true};
   std::string type_;  // of the last cell, and what that means
   bool is_text_{false};

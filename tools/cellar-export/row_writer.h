@@ -1,6 +1,8 @@
 // A format: rows in, bytes out.
 //
-//   rows    {"row":"k","cells":[["f:q",1795402800000000,"i64",5,null],...]}     every version, typed
+//   rows    {"begin":"rows"}                                  every version, typed
+//           {"row":"k","cells":[["f:q",1795402800000000,"i64",5,null],...]}
+//           {"end":{"lines":1}}
 //   jsonl   {"key":"k","f":{"q":5}}                           what cellar-import reads
 //   csv     key,f:q:i64                                       likewise; a line a row
 //   tsv     the same between tabs
@@ -8,6 +10,8 @@
 //
 // In `rows` a text is a JSON string if it is valid UTF-8, else {"b64":"..."}; integers and finite
 // floats are numbers, "inf" and "-inf" strings; a cell ends in its expiry in microseconds or null.
+// A row of many bytes is several lines of one key, so that whoever reads it need not hold it. The
+// last line says how many lines of rows there are: without it the file was cut.
 // avro has no place for types and expiries: a value is its text (of an hll its state), and a cell
 // that expires is written, and complained of. In the others what the format has no way to say is
 // told to the Complaints, and left out.
@@ -48,9 +52,12 @@ class RowWriter {
   virtual void BeginRow(std::string_view row, std::string* out) = 0;
   virtual void AddCell(const Cell& cell, std::string* out) = 0;
   virtual void EndRow(std::string* out) = 0;
+  // Once, behind all rows of a file.
+  virtual void WriteEnd(std::string*) {}
   // After it, what is written so far can be read, and more can follow.
   virtual void EndBlock(std::string*) {}
-  // What another run needs to go on with the file, in place of WriteHeader().
+  // What another run needs to go on with the file, in place of WriteHeader(): as the file is where
+  // a row ends.
   virtual std::string marker() const { return {}; }
   virtual Status GoOn(const std::string&) { return Status::Ok(); }
 };

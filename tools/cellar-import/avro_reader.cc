@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/ascii.h"
+
 namespace cellar::importer {
 namespace {
 
@@ -14,7 +16,39 @@ constexpr uint64_t kTextBytesMax{512 << 20};  // proto-max-bulk-len
 constexpr size_t kCellsPerRow{10'000};
 constexpr size_t kBytesPerRow{4 << 20};
 constexpr int kDepthMax{64};
+constexpr uint64_t kDecimalBytesMax{1024};
+constexpr int64_t kMicrosPerDay{86'400'000'000};
 constexpr int64_t kInt64Min{INT64_MIN};
+
+// "-12.50" of the bytes of -1250, big-endian, and a scale of 2. Digits are split off from the
+// lowest on: O(size^2), for kDecimalBytesMax at most.
+std::string DecimalText(std::string bytes, uint32_t scale) {
+  const bool is_negative{!bytes.empty() && static_cast<uint8_t>(bytes[0]) >= 0x80};
+  if (is_negative) {
+    unsigned carry{1};
+    for (size_t i{bytes.size()}; i-- > 0;) {
+      const unsigned byte{static_cast<uint8_t>(~static_cast<uint8_t>(bytes[i])) + carry};
+      bytes[i] = static_cast<char>(byte & 0xff);
+      carry = byte >> 8;
+    }
+  }
+  std::string digits;  // the lowest one first
+  for (size_t front{0}; front < bytes.size();) {
+    unsigned rest{0};
+    for (size_t i{front}; i < bytes.size(); ++i) {
+      const unsigned part{rest << 8 | static_cast<uint8_t>(bytes[i])};
+      bytes[i] = static_cast<char>(part / 10);
+      rest = part % 10;
+    }
+    digits.push_back(static_cast<char>('0' + rest));
+    while (front < bytes.size() && bytes[front] == 0) ++front;
+  }
+  while (digits.size() > scale + 1 && digits.back() == '0') digits.pop_back();
+  while (digits.size() <= scale) digits.push_back('0');
+  if (scale > 0) digits.insert(scale, 1, '.');
+  if (is_negative) digits.push_back('-');
+  return {digits.rbegin(), digits.rend()};
+}
 
 bool IsText(AvroType type) {
   return type == AvroType::kBytes || type == AvroType::kString || type == AvroType::kFixed;
@@ -109,6 +143,7 @@ Status AvroReader::FindFields() {
     if (part.name == "key" && IsText(core(field.node)->type)) {
       field.role = Role::kKey;
       has_key = true;
+      RETURN_IF_ERROR(CheckMeanings(field, part.name));
     } else if (part.name == "cells" && field.node->type == AvroType::kArray) {
       if (!has_key) return wrong("cells come before the key");
       field.role = Role::kCells;
@@ -126,6 +161,7 @@ Status AvroReader::FindFields() {
     if (part.name == "qualifier" && IsText(type)) field.role = Role::kQualifier;
     if (part.name == "timestamp" && IsNumber(type)) field.role = Role::kTimestamp;
     if (part.name == "value" && IsText(type)) field.role = Role::kValue;
+    RETURN_IF_ERROR(CheckMeanings(field, part.name));
   }
   for (const auto& [role, name] : {std::pair{Role::kFamily, "family"},
                                    {Role::kQualifier, "qualifier"},
@@ -133,6 +169,28 @@ Status AvroReader::FindFields() {
     bool found{false};
     for (const Field& field : cell_fields_) found = found || field.role == role;
     if (!found) return wrong(std::string("a cell has no ") + name);
+  }
+  return Status::Ok();
+}
+
+// Of a field with a role: that each of its branches can be converted.
+Status AvroReader::CheckMeanings(const Field& field, const std::string& name) const {
+  if (field.role == Role::kSkipped) return Status::Ok();
+  const auto is_known = [&field](const AvroNode& node) {
+    using Meaning = AvroMeaning;
+    const bool is_time = node.meaning == Meaning::kMillis || node.meaning == Meaning::kMicros ||
+                         node.meaning == Meaning::kDays;
+    if (node.meaning == Meaning::kOther) return node.type == AvroType::kString;
+    return node.meaning == Meaning::kPlain || (field.role == Role::kTimestamp) == is_time;
+  };
+  std::vector<const AvroNode*> branches{field.node};
+  for (const AvroNode::Part& part : field.node->parts) {
+    if (field.node->type == AvroType::kUnion) branches.push_back(&schema_.node(part.node));
+  }
+  for (const AvroNode* node : branches) {
+    if (is_known(*node)) continue;
+    return bytes_.Error("the logical type '" + node->logical_type + "' of " + name +
+                        " cannot be read");
   }
   return Status::Ok();
 }
@@ -242,7 +300,7 @@ Status AvroReader::ReadCell(Record* record) {
       }
       case Role::kTimestamp: {
         int64_t micros{0};
-        ASSIGN_OR_RETURN(const bool has_timestamp, ReadTimestamp(field.node, &micros));
+        ASSIGN_OR_RETURN(const bool has_timestamp, ReadTimestamp(field.node, &micros, record));
         if (has_timestamp) cell.timestamp_micros = micros;
         break;
       }
@@ -274,17 +332,38 @@ Result<bool> AvroReader::ReadText(const AvroNode* node, std::string* out) {
   if (node->type != AvroType::kFixed) {
     ASSIGN_OR_RETURN(length, ReadLength(kTextBytesMax));
   }
-  RETURN_IF_ERROR(bytes_.Read(length, out));
+  if (node->meaning != AvroMeaning::kDecimal && node->meaning != AvroMeaning::kUuid) {
+    RETURN_IF_ERROR(bytes_.Read(length, out));
+    return true;
+  }
+  if (length > kDecimalBytesMax) return bytes_.Error("a decimal of more than 1,024 bytes");
+  std::string raw;
+  RETURN_IF_ERROR(bytes_.Read(length, &raw));
+  if (node->meaning == AvroMeaning::kDecimal) {
+    out->append(DecimalText(raw, node->scale));
+    return true;
+  }
+  for (size_t i{0}; i < raw.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out->push_back('-');
+    AppendHex(raw[i], out);
+  }
   return true;
 }
 
-Result<bool> AvroReader::ReadTimestamp(const AvroNode* node, int64_t* micros) {
+Result<bool> AvroReader::ReadTimestamp(const AvroNode* node, int64_t* micros, Record* record) {
   if (node->type == AvroType::kUnion) {
     ASSIGN_OR_RETURN(node, ReadBranch(*node));
   }
   if (node->type == AvroType::kNull) return false;
   if (!IsNumber(node->type)) return bytes_.Error("a timestamp is of another type");
   ASSIGN_OR_RETURN(*micros, bytes_.ReadLong());
+  const int64_t unit{node->meaning == AvroMeaning::kMillis ? 1'000
+                     : node->meaning == AvroMeaning::kDays ? kMicrosPerDay
+                                                           : 1};
+  if (__builtin_mul_overflow(*micros, unit, micros)) {
+    record->error = "a timestamp is beyond what microseconds can say";
+    return false;
+  }
   return true;
 }
 

@@ -5,7 +5,9 @@
 //
 // The writer's schema decides where these are: in any order but for the key, which comes before the
 // cells; texts may be bytes, string or fixed, each also in a union with null; other fields are
-// skipped. Without a timestamp the server gives it.
+// skipped. Without a timestamp the server gives it. What a logical type says is followed: a
+// timestamp may be micros, millis or a date, a text a decimal or a uuid; other logical types of
+// what is wanted are refused, for their plain numbers would be something else.
 //
 // A record of many cells comes as several rows of one key, so what is held does not grow with it.
 // A file that is damaged ends the import with its name and the place: what lies behind the damage
@@ -49,6 +51,7 @@ class AvroReader final : public RecordReader {
   Status ReadMetadata();
   Status TakeMetadata(const std::string& name, std::string value);
   Status FindFields();
+  Status CheckMeanings(const Field& field, const std::string& name) const;
   Result<bool> BeginBlock();
   Status ReadRecord(Record* record);
   Status ReadFields(Record* record);
@@ -57,7 +60,8 @@ class AvroReader final : public RecordReader {
   Status ReadCell(Record* record);
   // Appends a text; false if it is null.
   Result<bool> ReadText(const AvroNode* node, std::string* out);
-  Result<bool> ReadTimestamp(const AvroNode* node, int64_t* micros);
+  // False if it is null, or beyond what micros can say: then record->error says so.
+  Result<bool> ReadTimestamp(const AvroNode* node, int64_t* micros, Record* record);
   Result<const AvroNode*> ReadBranch(const AvroNode& node);
   Result<uint64_t> ReadLength(uint64_t bytes_max);
   Status Skip(const AvroNode& node, int depth);

@@ -1,7 +1,9 @@
 // See avro_schema.h.
 #include "cellar-import/avro_schema.h"
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -15,6 +17,8 @@ namespace {
 constexpr int kDepthMax{32};
 constexpr size_t kNodesMax{10'000};
 constexpr uint64_t kFixedBytesMax{1 << 30};
+constexpr uint64_t kUuidBytes{16};
+constexpr uint64_t kScaleMax{1000};
 
 Status BadSchema(const std::string& text) {
   return Status::Error(ErrorCode::kErr, "the schema " + text);
@@ -50,13 +54,20 @@ class AvroSchemaParser {
     if (word == "array") return Of(text, "items", AvroType::kArray, space, depth);
     if (word == "map") return Of(text, "values", AvroType::kMap, space, depth);
     if (word == "record" || word == "error") return Record(text, space, depth);
-    if (word == "fixed") return Fixed(text, space);
+    if (word == "fixed") {
+      ASSIGN_OR_RETURN(const size_t index, Fixed(text, space));
+      RETURN_IF_ERROR(SetMeaning(text, index));
+      return index;
+    }
     if (word == "enum") {
       ASSIGN_OR_RETURN(const size_t index, Add(AvroType::kEnum));
       RETURN_IF_ERROR(Name(text, space, index).status());
       return index;
     }
-    return Named(word, space);
+    ASSIGN_OR_RETURN(const size_t index, Named(word, space));
+    // Not of a type that was defined elsewhere.
+    if (index + 1 == schema_->nodes_.size()) RETURN_IF_ERROR(SetMeaning(text, index));
+    return index;
   }
 
   // What takes no bytes: found by what is not known to take any, until nothing changes. A record
@@ -85,6 +96,31 @@ class AvroSchemaParser {
     if (schema_->nodes_.size() >= kNodesMax) return BadSchema("has too many types");
     schema_->nodes_.emplace_back().type = type;
     return schema_->nodes_.size() - 1;
+  }
+
+  Status SetMeaning(const json& text, size_t index) {
+    if (!text.contains("logicalType") || !text["logicalType"].is_string()) return Status::Ok();
+    AvroNode& node = schema_->nodes_[index];
+    const auto is = [&node](std::string_view word, std::initializer_list<AvroType> types) {
+      return node.logical_type == word &&
+             std::find(types.begin(), types.end(), node.type) != types.end();
+    };
+    node.logical_type = text["logicalType"].get<std::string>().substr(0, 100);
+    node.meaning = AvroMeaning::kOther;
+    if (is("timestamp-millis", {AvroType::kLong})) node.meaning = AvroMeaning::kMillis;
+    if (is("timestamp-micros", {AvroType::kLong})) node.meaning = AvroMeaning::kMicros;
+    if (is("date", {AvroType::kInt})) node.meaning = AvroMeaning::kDays;
+    if (is("uuid", {AvroType::kString})) node.meaning = AvroMeaning::kPlain;
+    const bool is_uuid = is("uuid", {AvroType::kFixed}) && node.fixed_bytes == kUuidBytes;
+    if (is_uuid) node.meaning = AvroMeaning::kUuid;
+    if (!is("decimal", {AvroType::kBytes, AvroType::kFixed})) return Status::Ok();
+    node.meaning = AvroMeaning::kDecimal;
+    if (!text.contains("scale")) return Status::Ok();
+    if (!text["scale"].is_number_unsigned() || text["scale"].get<uint64_t>() > kScaleMax) {
+      return BadSchema("has a decimal whose scale is no number, or too large a one");
+    }
+    node.scale = text["scale"].get<uint32_t>();
+    return Status::Ok();
   }
 
   Result<size_t> Named(const std::string& word, const std::string& space) {
@@ -130,6 +166,9 @@ class AvroSchemaParser {
         return BadSchema("has a field without a name or type");
       }
       ASSIGN_OR_RETURN(const size_t node, Parse(field["type"], inner, depth + 1));
+      // Not where the format has it, but where Bigtable's own schema does.
+      const bool is_own = field["type"].is_string() && node + 1 == schema_->nodes_.size();
+      if (is_own) RETURN_IF_ERROR(SetMeaning(field, node));
       schema_->nodes_[index].parts.push_back({field["name"].get<std::string>(), node});
     }
     return index;

@@ -1,6 +1,6 @@
 // The schema that an Avro file was written with, as far as its bytes must be found: what stands
-// behind what, and what is skipped. Names, orders, defaults and logical types say nothing about
-// that.
+// behind what, and what is skipped. Orders and defaults say nothing about that; a logical type says
+// what the bytes mean.
 //
 // The schema comes from the file, so nothing in it is trusted: its size, depth and number of types
 // are bounded.
@@ -33,6 +33,17 @@ enum class AvroType : uint8_t {
   kUnion
 };
 
+// What a number, or bytes, stand for.
+enum class AvroMeaning : uint8_t {
+  kPlain,
+  kMillis,  // since 1970, as kMicros and kDays
+  kMicros,
+  kDays,
+  kDecimal,  // a big-endian integer, to be divided by 10^scale
+  kUuid,
+  kOther  // one that is not converted
+};
+
 struct AvroNode {
   struct Part {
     std::string name;  // of a record's field
@@ -42,6 +53,9 @@ struct AvroNode {
   // Fields of a record, branches of a union, the one kind of item of an array or map.
   std::vector<Part> parts;
   uint64_t fixed_bytes{0};
+  AvroMeaning meaning{AvroMeaning::kPlain};
+  std::string logical_type;  // the word for it
+  uint32_t scale{0};         // of a decimal
   // No value of it takes any bytes: nothing bounds how many of them follow each other.
   bool is_empty{false};
 };

@@ -16,6 +16,9 @@ namespace cellar::importer {
 namespace {
 
 constexpr std::string_view kByteOrderMark{"\xef\xbb\xbf"};
+constexpr const char* kLoneReturn{
+    "a carriage return without a line feed: lines end in LF or CR LF, and in a field it stands "
+    "between quotes"};
 
 class CsvReader final : public RecordReader {
  public:
@@ -88,6 +91,7 @@ class CsvReader final : public RecordReader {
         }
       } else {
         ParsePlain(text, &at, &field);
+        if (field.find('\r') != std::string::npos) record->error = kLoneReturn;
       }
       if (at == text.size() && !at_end) return false;
       more_fields = false;
@@ -97,13 +101,14 @@ class CsvReader final : public RecordReader {
         more_fields = true;
       } else if (!SkipLineBreak(text, &at)) {
         if (text[at] == '\r' && at + 1 == text.size() && !at_end) return false;
-        record->error = "text after a closing quote";
+        record->error = text[at] == '\r' ? kLoneReturn : "text after a closing quote";
         const size_t line_end{text.find('\n', at)};
         if (line_end == std::string_view::npos && !at_end) return false;
         at = line_end == std::string_view::npos ? text.size() : line_end + 1;
       }
     }
-    if (text[at - 1] == '\n') ++lines;
+    ends_in_a_line_ = text[at - 1] != '\n';
+    if (!ends_in_a_line_) ++lines;
     record->fields.resize(field_count);
     record->line = line_;
     line_ += lines;

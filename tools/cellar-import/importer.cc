@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/text/ascii.h"
 #include "cellar-import/avro_reader.h"
 #include "cellar-import/dump_mapper.h"
 #include "cellar-import/dump_reader.h"
+#include "cellar-import/export_marks.h"
 #include "cellar-import/redis_source.h"
 #include "cellar/clock.h"
 #include "client/command_words.h"
@@ -49,6 +51,7 @@ class Import final : public Pipeline::Listener {
   Status CreateTable();
   Status FindFamilies(std::set<std::string, std::less<>>* names);
   Status ImportRecords();
+  Status CheckEnd();
   Status TakeRecord(const Record& record, Row* row);
   Result<bool> MapRecord(const Record& record, Row* row, std::vector<std::string>* schema);
   Status TakeSchema(const std::vector<std::string>& schema);
@@ -65,6 +68,7 @@ class Import final : public Pipeline::Listener {
   DumpReader* dump_{nullptr};
   std::unique_ptr<DumpMapper> dump_mapper_;
   std::unique_ptr<RowMapper> mapper_;
+  ExportMarks marks_;  // of format rows
   std::unique_ptr<client::Connection> connection_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<ErrorReport> report_;
@@ -192,6 +196,7 @@ Status Import::Resume() {
   }
   if (avro_ == nullptr) RETURN_IF_ERROR(input_->CheckIsText());
   const std::string fingerprint{Fingerprint(input_->View().substr(0, kFingerprintBytesMax))};
+  marks_.LookAtBeginning(input_->View());
   RETURN_IF_ERROR(ReadHeader());
   if (!options_.state_path.empty()) {
     ASSIGN_OR_RETURN(state_, LoadState(options_.state_path));
@@ -208,6 +213,7 @@ Status Import::Resume() {
     } else if (is_begun) {
       RETURN_IF_ERROR(input_->SkipTo(state_.offset));
       reader_->SetLine(state_.line);
+      marks_.BeginInside();
     }
   }
   state_.table = options_.pipeline.command.table;
@@ -240,11 +246,29 @@ Status Import::ReadHeader() {
   return mapper_->SetHeader(names);
 }
 
+// The words of --family NAME [OPTION ...], and what the header says of the family's columns, unless
+// it is said here what types they have.
+static std::vector<std::string> FamilyWords(const std::string& text, const RowMapper* mapper) {
+  std::vector<std::string> words = SplitWords(text);
+  if (words.empty() || mapper == nullptr) return words;
+  const bool says_types = std::any_of(words.begin() + 1, words.end(), [](const auto& word) {
+    return EqualsIgnoreCase(word, "TYPE") || EqualsIgnoreCase(word, "COLUMN") ||
+           EqualsIgnoreCase(word, "AGGREGATE");
+  });
+  const auto columns = mapper->TypedColumns();
+  const auto typed = columns.find(words[0]);
+  if (!says_types && typed != columns.end())
+    words.insert(words.end(), typed->second.begin(), typed->second.end());
+  return words;
+}
+
 Status Import::Connect() {
   ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(options_.connection));
   connection_ = std::make_unique<client::Connection>(std::move(connection));
+  PipelineOptions pipeline = options_.pipeline;
+  if (mapper_ != nullptr) pipeline.family_options = mapper_->TypedColumns();
   pipeline_ =
-      std::make_unique<Pipeline>(options_.pipeline, options_.connection, connection_.get(), this);
+      std::make_unique<Pipeline>(std::move(pipeline), options_.connection, connection_.get(), this);
   if (!options_.create_table) return Status::Ok();
   // The file's own schema comes first.
   if (options_.format == Format::kRows && options_.families.empty()) return Status::Ok();
@@ -263,7 +287,8 @@ Status Import::CreateTable() {
   std::vector<std::string_view> words{"TABLE", "CREATE", table};
   if (!options_.key_order.empty()) words.insert(words.end(), {"KEY", options_.key_order});
   std::vector<std::vector<std::string>> families;
-  for (const std::string& text : options_.families) families.push_back(SplitWords(text));
+  for (const std::string& text : options_.families)
+    families.push_back(FamilyWords(text, mapper_.get()));
   std::string bytes;
   client::AppendCommand(words, &bytes);
   for (const auto& family : families) {
@@ -313,7 +338,11 @@ Status Import::ImportRecords() {
     ASSIGN_OR_RETURN(const bool found, reader_->Next(&record));
     if (!found) {
       nothing_left_ = record_count == 0 && state_.offset > 0;
-      break;
+      return CheckEnd();
+    }
+    if (options_.format == Format::kRows && record.error.empty()) {
+      ASSIGN_OR_RETURN(const bool is_mark, marks_.Take(record.fields[0]));
+      if (is_mark) continue;
     }
     if (record.end_offset <= taken_offset_) {
       // A range that is deleted may begin here.
@@ -328,6 +357,29 @@ Status Import::ImportRecords() {
       return Status::Error(ErrorCode::kErr, "more than " + std::to_string(options_.errors_max) +
                                                 " records are refused (--errors-max)");
     }
+  }
+  return Status::Ok();
+}
+
+// What the end of the input says of whether all of it was there.
+Status Import::CheckEnd() {
+  if (options_.format == Format::kRows) {
+    const ExportMarks::Verdict verdict{marks_.verdict()};
+    if (verdict == ExportMarks::Verdict::kCut) {
+      return Status::Error(ErrorCode::kErr, options_.path +
+                                                ": the export's end mark is missing: it was cut, "
+                                                "or has not ended");
+    }
+    if (verdict == ExportMarks::Verdict::kWhole || options_.quiet || nothing_left_) {
+      return Status::Ok();
+    }
+    fprintf(stderr,
+            "cellar-import: warning: the export has no end mark, as older ones: if it was cut, "
+            "rows are missing\n");
+  } else if (reader_->ends_in_a_line() && !options_.quiet && !nothing_left_) {
+    fprintf(stderr,
+            "cellar-import: warning: the last line has no line end: if the input was cut, its last "
+            "record is not whole\n");
   }
   return Status::Ok();
 }

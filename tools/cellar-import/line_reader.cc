@@ -1,5 +1,6 @@
 // Reads formats in which a line is a record: TSV and JSON lines. The search for the line's end goes
 // on where it stopped when more of the input was read.
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +10,8 @@ namespace cellar::importer {
 namespace {
 
 constexpr std::string_view kByteOrderMark{"\xef\xbb\xbf"};
+constexpr const char* kLoneReturn{
+    "a carriage return without a line feed: lines end in LF or CR LF, and in a field it is \\r"};
 
 class LineReader : public RecordReader {
  public:
@@ -22,6 +25,10 @@ class LineReader : public RecordReader {
       while (end == std::string_view::npos && !at_end) {
         end = input_->View().find('\n', searched);
         searched = input_->View().size();
+        if (end == std::string_view::npos && searched > Input::kRecordBytesMax) {
+          RETURN_IF_ERROR(SkipLine(record));
+          return true;
+        }
         if (end == std::string_view::npos) {
           ASSIGN_OR_RETURN(const bool more, input_->Fill());
           at_end = !more;
@@ -30,6 +37,7 @@ class LineReader : public RecordReader {
       std::string_view text{input_->View().substr(0, end)};
       const size_t bytes{text.size() + (end == std::string_view::npos ? 0 : 1)};
       if (bytes == 0) return false;
+      ends_in_a_line_ = end == std::string_view::npos;
       if (input_->offset() == 0 && text.starts_with(kByteOrderMark)) {
         text.remove_prefix(kByteOrderMark.size());
       }
@@ -47,6 +55,23 @@ class LineReader : public RecordReader {
   }
 
  private:
+  // Leaves out a line that is too long, without holding it.
+  Status SkipLine(Record* record) {
+    record->line = line_++;
+    record->error = "a line of more than " + std::to_string(Input::kRecordBytesMax >> 20) + " MiB";
+    record->fields.assign(1, std::string());
+    while (true) {
+      const std::string_view view{input_->View()};
+      const size_t end{view.find('\n')};
+      input_->Consume(end == std::string_view::npos ? view.size() : end + 1);
+      if (end != std::string_view::npos) break;
+      ASSIGN_OR_RETURN(const bool more, input_->Fill());
+      if (!more) break;
+    }
+    record->end_offset = input_->offset();
+    return Status::Ok();
+  }
+
   virtual void Split(std::string_view text, Record* record) {
     record->fields.resize(1);
     record->fields[0].assign(text);
@@ -59,6 +84,7 @@ class TsvReader final : public LineReader {
 
  private:
   void Split(std::string_view text, Record* record) override {
+    if (text.find('\r') != std::string_view::npos) record->error = kLoneReturn;
     size_t field_count{0};
     while (true) {
       const size_t end{text.find('\t')};

@@ -40,7 +40,7 @@ struct RawOptions {
 
 void AddInputOptions(CLI::App* app, Options* options, RawOptions* raw) {
   app->add_option("table", options->pipeline.command.table, "table, or keyspace/table")->required();
-  app->add_option("file", options->path, "file to read; - is standard input");
+  app->add_option("file", options->path, "file to read, also of gzip or zstd; - is standard input");
   const std::string group{"Input"};
   app->add_option(
          "-f,--format", raw->format,
@@ -230,8 +230,12 @@ void AddReportOptions(CLI::App* app, Options* options, RawOptions* raw) {
 }
 
 Format FormatOf(const std::string& word, const std::string& path) {
-  const std::string suffix{path.substr(std::min(path.size(), path.rfind('.') + 1))};
-  const std::string name{word == "auto" ? suffix : word};
+  std::string_view plain{path};
+  for (const std::string_view packed : {".gz", ".zst"}) {
+    if (plain.ends_with(packed)) plain.remove_suffix(packed.size());
+  }
+  const std::string_view suffix{plain.substr(std::min(plain.size(), plain.rfind('.') + 1))};
+  const std::string_view name{word == "auto" ? suffix : std::string_view(word)};
   if (name == "rows") return Format::kRows;
   if (name == "avro") return Format::kAvro;
   if (name == "sstabledump") return Format::kDump;

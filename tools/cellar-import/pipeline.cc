@@ -52,8 +52,13 @@ Status Pipeline::Add(const Row& row, const RowRef& ref) {
       RETURN_IF_ERROR(CloseBatch());
       known_families_.insert(cell.FamilyName());
       Unit unit;
-      client::AppendCommand({"FAMILY", "ADD", options_.command.table, cell.FamilyName()},
-                            &unit.bytes);
+      std::vector<std::string_view> words{"FAMILY", "ADD", options_.command.table,
+                                          cell.FamilyName()};
+      if (const auto found = options_.family_options.find(cell.FamilyName());
+          found != options_.family_options.end()) {
+        words.insert(words.end(), found->second.begin(), found->second.end());
+      }
+      client::AppendCommand(words, &unit.bytes);
       unit.replies_expected = 1;
       unit.is_family = true;
       RETURN_IF_ERROR(Push(std::move(unit)));

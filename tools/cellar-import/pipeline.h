@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ struct PipelineOptions {
   size_t bytes_max{4 * 1024 * 1024};
   size_t rows_per_batch{1};
   bool create_families{false};
+  // By name: what stands behind it in FAMILY ADD.
+  std::map<std::string, std::vector<std::string>, std::less<>> family_options{};
   uint32_t reconnect_seconds{0};
 };
 

@@ -36,9 +36,12 @@ class RecordReader {
   // Where reading goes on when an import is resumed.
   void SetLine(uint64_t line) { line_ = line; }
   uint64_t line() const { return line_; }
+  // The last record ended with the input, not with a line end: of formats of lines.
+  bool ends_in_a_line() const { return ends_in_a_line_; }
 
  protected:
   Input* input_;
+  bool ends_in_a_line_{false};
   uint64_t line_{1};  // of the next unread byte
 };
 
@@ -46,11 +49,13 @@ enum class Format : uint8_t { kCsv, kTsv, kJsonLines, kRows, kAvro, kDump };
 
 // RFC 4180: fields between `delimiter`s; a field between quotes may hold delimiters, line breaks
 // and doubled quotes. CR LF and LF end a record; a record may be the last one without either. Blank
-// lines and a byte order mark at the beginning are skipped.
+// lines and a byte order mark at the beginning are skipped. A CR alone outside quotes makes the
+// record malformed: a file whose lines end so would be one record.
 std::unique_ptr<RecordReader> NewCsvReader(Input* input, char delimiter);
-// Fields between tabs, no quotes; \t \n \r \\ stand for the characters that cannot stand there.
+// Fields between tabs, no quotes; \t \n \r \\ stand for the characters that cannot stand there, a
+// CR alone too.
 std::unique_ptr<RecordReader> NewTsvReader(Input* input);
-// A line is a record of one field. Blank lines are skipped.
+// A line is a record of one field. Blank lines are skipped; one that is too long is malformed.
 std::unique_ptr<RecordReader> NewLineReader(Input* input);
 
 }  // namespace cellar::importer

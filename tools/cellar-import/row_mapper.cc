@@ -103,12 +103,27 @@ Status RowMapper::SetHeader(const std::vector<std::string>& names) {
     RETURN_IF_ERROR(index_of(name).status());
   }
   header_fields_.clear();
+  typed_columns_.clear();
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(Column column, ColumnOf(name));
+    if (!column.type.empty()) typed_columns_.push_back(column);
     if (column.type.empty()) column.type = options_.default_type;
     header_fields_.emplace_back(std::move(column));
   }
   return Status::Ok();
+}
+
+std::map<std::string, std::vector<std::string>, std::less<>> RowMapper::TypedColumns() const {
+  constexpr size_t kWordsMax{3 * 256};  // the server takes no more; cells say their type anyway
+  std::map<std::string, std::vector<std::string>, std::less<>> words;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const Column& column : typed_columns_) {
+    std::vector<std::string>& of_family = words[column.family];
+    const bool is_new = seen.emplace(column.family, column.qualifier).second;
+    if (is_new && of_family.size() < kWordsMax)
+      of_family.insert(of_family.end(), {"COLUMN", column.qualifier, column.type});
+  }
+  return words;
 }
 
 Status RowMapper::MapFields(const Record& record, Row* row) const {

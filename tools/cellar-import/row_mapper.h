@@ -96,8 +96,8 @@ struct MapperOptions {
 // "family:qualifier" or "family:qualifier:type"; the last word counts as a type only if it is one.
 Result<Column> ParseColumn(std::string_view text);
 bool IsValueType(std::string_view word);
-// Microseconds since the epoch: an integer of `unit`s, or ISO 8601 ("2024-05-01",
-// "2024-05-01T12:00:00.25Z", with Z, an offset, or neither, which means UTC).
+// Microseconds since the epoch: a number of `unit`s, perhaps with a fraction, or ISO 8601
+// ("2024-05-01", "2024-05-01T12:00:00.25Z", with Z, an offset, or neither, which means UTC).
 Result<int64_t> ParseTimestamp(std::string_view text, TimeUnit unit);
 
 // A line of cellar-export's `rows`: a row, or the commands that make its table. Errors are the
@@ -111,6 +111,8 @@ class RowMapper {
   // Field names of the CSV or TSV records to come. Errors: an unmapped field, a key field that is
   // missing, a name twice.
   Status SetHeader(const std::vector<std::string>& names);
+  // The columns of the header that say a type: the words COLUMN QUALIFIER TYPE ... by their family.
+  std::map<std::string, std::vector<std::string>, std::less<>> TypedColumns() const;
   // REQUIRES: SetHeader() for records with fields. *row is used again, borrows from
   // `record` and the mapper, and is filled by nothing else. Errors are the record's.
   Status MapFields(const Record& record, Row* row) const;
@@ -123,6 +125,7 @@ class RowMapper {
 
   MapperOptions options_;
   std::vector<HeaderField> header_fields_;
+  std::vector<Column> typed_columns_;  // those of them that say a type themselves
   std::vector<size_t> header_keys_;
   std::optional<size_t> header_timestamp_;
 };

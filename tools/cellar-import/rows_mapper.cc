@@ -5,16 +5,15 @@
 //   {"row":"k","cells":[["f:q",1795402800000000,"i64",5,null], ...]}
 //
 // A text is a JSON string, or {"b64":"..."} if it is not UTF-8.
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "cellar-import/json_tree.h"
 #include "cellar-import/row_mapper.h"
+#include "resp/decimal.h"
 
 namespace cellar::importer {
 namespace {
-
-using nlohmann::json;
 
 Status BadRecord(std::string text) { return Status::Error(ErrorCode::kBadValue, std::move(text)); }
 
@@ -43,62 +42,80 @@ bool DecodeBase64(std::string_view text, std::string* bytes) {
   return true;
 }
 
-// A string, or the bytes of {"b64": ...}.
-Result<std::string> TextOf(const json& value, const char* what) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_object() && value.size() == 1 && value.contains("b64") && value["b64"].is_string()) {
+// A string, or the bytes of {"b64": ...}. *value is used up.
+Result<std::string> TextOf(JsonTree* value, const char* what) {
+  if (value->is_text()) return std::move(value->text);
+  const JsonTree* packed = value->items.size() == 1 ? value->Find("b64") : nullptr;
+  if (packed != nullptr && packed->is_text()) {
     std::string bytes;
-    if (DecodeBase64(value["b64"].get_ref<const std::string&>(), &bytes)) return bytes;
+    if (DecodeBase64(packed->text, &bytes)) return bytes;
   }
   return BadRecord(std::string(what) + " is neither a string nor {\"b64\": ...}");
 }
 
-Result<std::string> ValueOf(const json& value) {
-  if (value.is_number() || value.is_boolean()) return value.dump();
+Result<std::string> ValueOf(JsonTree* value) {
+  using Kind = JsonTree::Kind;
+  if (value->kind == Kind::kBool || value->kind == Kind::kInteger || value->kind == Kind::kFloat) {
+    return std::move(value->text);
+  }
   return TextOf(value, "the value");
 }
 
-Result<Cell> CellOf(const json& entry) {
-  if (!entry.is_array() || entry.size() != 5) {
+bool ReadMicros(const JsonTree& value, int64_t* micros) {
+  return value.kind == JsonTree::Kind::kInteger && ParseStrictInt64(value.text, micros);
+}
+
+Result<Cell> CellOf(JsonTree* entry) {
+  std::vector<JsonTree>& parts = entry->items;
+  if (!entry->is_array() || parts.size() != 5) {
     return BadRecord("a cell is not [column, timestamp, type, value, expiry]");
   }
   Cell cell;
-  ASSIGN_OR_RETURN(const std::string column, TextOf(entry[0], "the column"));
+  ASSIGN_OR_RETURN(const std::string column, TextOf(&parts[0], "the column"));
   const size_t colon{column.find(':')};
   if (colon == std::string::npos) return BadRecord("the column has no ':'");
   cell.family = column.substr(0, colon);
   cell.qualifier = column.substr(colon + 1);
-  if (!entry[1].is_number_integer()) return BadRecord("the timestamp is not an integer");
-  cell.timestamp_micros = entry[1].get<int64_t>();
-  if (!entry[2].is_string()) return BadRecord("the type is not a string");
-  cell.type = entry[2].get<std::string>();
-  ASSIGN_OR_RETURN(cell.value, ValueOf(entry[3]));
-  if (entry[4].is_null()) return cell;
-  if (!entry[4].is_number_integer()) return BadRecord("the expiry is neither an integer nor null");
-  cell.expires_micros = entry[4].get<int64_t>();
+  int64_t micros{0};
+  if (!ReadMicros(parts[1], &micros)) return BadRecord("the timestamp is not an integer");
+  cell.timestamp_micros = micros;
+  if (!parts[2].is_text()) return BadRecord("the type is not a string");
+  cell.type = std::move(parts[2].text);
+  ASSIGN_OR_RETURN(cell.value, ValueOf(&parts[3]));
+  if (parts[4].kind == JsonTree::Kind::kNull) return cell;
+  if (!ReadMicros(parts[4], &micros)) {
+    return BadRecord("the expiry is neither an integer nor null");
+  }
+  cell.expires_micros = micros;
   return cell;
+}
+
+JsonTree* FindMutable(JsonTree* object, std::string_view name) {
+  return const_cast<JsonTree*>(object->Find(name));
 }
 
 }  // namespace
 
 Status MapRows(std::string_view text, Row* row, std::vector<std::string>* schema) {
-  const json line = json::parse(text, nullptr, false);
+  ASSIGN_OR_RETURN(JsonTree line, JsonTree::Parse(text));
   if (!line.is_object()) return BadRecord("not a JSON object");
-  if (line.contains("schema")) {
-    if (!line["schema"].is_array()) return BadRecord("the schema is not an array of commands");
-    for (const json& command : line["schema"]) {
-      ASSIGN_OR_RETURN(schema->emplace_back(), TextOf(command, "a command of the schema"));
+  if (JsonTree* commands = FindMutable(&line, "schema")) {
+    if (!commands->is_array()) return BadRecord("the schema is not an array of commands");
+    for (JsonTree& command : commands->items) {
+      ASSIGN_OR_RETURN(schema->emplace_back(), TextOf(&command, "a command of the schema"));
     }
     return Status::Ok();
   }
-  if (!line.contains("row") || !line.contains("cells") || !line["cells"].is_array()) {
+  JsonTree* key = FindMutable(&line, "row");
+  JsonTree* cells = FindMutable(&line, "cells");
+  if (key == nullptr || cells == nullptr || !cells->is_array()) {
     return BadRecord("neither \"row\" and \"cells\" nor \"schema\" in the line");
   }
-  ASSIGN_OR_RETURN(row->key, TextOf(line["row"], "the row key"));
+  ASSIGN_OR_RETURN(row->key, TextOf(key, "the row key"));
   row->timestamp_micros.reset();
   row->cells.clear();
-  for (const json& entry : line["cells"]) {
-    ASSIGN_OR_RETURN(row->cells.emplace_back(), CellOf(entry));
+  for (JsonTree& entry : cells->items) {
+    ASSIGN_OR_RETURN(row->cells.emplace_back(), CellOf(&entry));
   }
   return row->cells.empty() ? BadRecord("the row has no cells") : Status::Ok();
 }

@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kTablesWarm{3};  // whose ranges are looked at
 constexpr size_t kRangesShown{8};
+constexpr size_t kSlowShown{5};
+constexpr const char* kSlowAsked{"25"};  // some are left out
 constexpr int64_t kRangeMinutes{5};
 constexpr std::string_view kTablePrefix{"table_"};
 
@@ -29,10 +31,23 @@ const redisReply* Field(const redisReply& map, std::string_view name) {
 
 bool IsList(const redisReply& reply) { return reply.type == REDIS_REPLY_ARRAY; }
 
-void ReadSlow(const redisReply& reply, Sample* sample) {
+// The address that the server knows this connection by: "id=3 addr=127.0.0.1:5312 ..."; empty if it
+// does not say.
+std::string OwnAddress(const redisReply& client_info) {
+  constexpr std::string_view kMark{" addr="};
+  const std::string_view text = View(client_info);
+  const size_t mark = text.find(kMark);
+  if (mark == std::string_view::npos) return {};
+  const std::string_view behind = text.substr(mark + kMark.size());
+  return std::string(behind.substr(0, behind.find(' ')));
+}
+
+// Without what this connection has asked itself, such as the first FEED INFO, which counts.
+void ReadSlow(const redisReply& reply, const std::string& own_address, Sample* sample) {
   for (size_t i = 0; IsList(reply) && i < reply.elements; ++i) {
     const redisReply& entry = *reply.element[i];
-    if (entry.elements < 5) continue;
+    if (entry.elements < 5 || sample->slow.size() == kSlowShown) continue;
+    if (!own_address.empty() && View(*entry.element[4]) == own_address) continue;
     SlowCommand& slow = sample->slow.emplace_back();
     slow.unix_s = entry.element[1]->integer;
     slow.micros = entry.element[2]->integer;
@@ -177,8 +192,9 @@ Result<Sample> Take(client::Connection* connection) {
   if (IsList(*time) && time->elements == 2) {
     sample.unix_s = std::strtoll(std::string(View(*time->element[0])).c_str(), nullptr, 10);
   }
-  ASSIGN_OR_RETURN(const client::Reply slow, connection->Call({"SLOWLOG", "GET", "5"}));
-  ReadSlow(*slow, &sample);
+  ASSIGN_OR_RETURN(const client::Reply slow, connection->Call({"SLOWLOG", "GET", kSlowAsked}));
+  ASSIGN_OR_RETURN(const client::Reply own, connection->Call({"CLIENT", "INFO"}));
+  ReadSlow(*slow, OwnAddress(*own), &sample);
   RETURN_IF_ERROR(ReadHeat(connection, &sample));
   RETURN_IF_ERROR(ReadFeeds(connection, &sample));
   return sample;

@@ -1,18 +1,24 @@
 // See json_reply.h.
 #include "cellar-web/json_reply.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "client/json_text.h"
 
 namespace cellar::web {
 namespace {
 
+using client::ReplyStream;
+using Kind = ReplyStream::Kind;
+
 constexpr int64_t kExactMax{int64_t{1} << 53};
 // Longer than any key; and what a page shows of a value that is longer.
 constexpr size_t kTextBytesMax{128 << 10};
 constexpr size_t kBeginBytes{16 << 10};
+constexpr size_t kPieceBytes{(64 << 10) + 3};  // 3: the rest of a character that begins in it
 
 // The first bytes of a text, no character cut in two.
 std::string_view BeginOf(std::string_view text) {
@@ -35,30 +41,99 @@ void AppendInteger(int64_t value, std::string* out) {
   out->append(exact ? digits : R"({"int":")" + digits + "\"}");
 }
 
-void AppendArray(const redisReply& reply, std::string* out) {
-  out->push_back('[');
-  for (size_t i = 0; i < reply.elements; ++i) {
-    if (i > 0) out->push_back(',');
-    AppendJson(*reply.element[i], out);
+// One reply after the other, with the arrays that are open.
+class Writer {
+ public:
+  Writer(ReplyStream* stream, std::string* out)
+      : stream_(stream), out_(out), bytes_max_(out->size() + kAnswerBytesMax) {}
+
+  JsonReply Write(ReplyStream::Item item) {
+    if (item.kind == Kind::kError) {
+      return {Status::Error(ErrorCode::kErr, std::string(stream_->Text(item))), true};
+    }
+    while (true) {
+      if (!Append(item)) return TooLarge();
+      stream_->Release();
+      if (left_.empty()) return {Status::Ok(), true};
+      if (!stream_->Next(&item)) return {stream_->failure(), false};
+    }
   }
-  out->push_back(']');
-}
+
+ private:
+  static constexpr size_t kDepthMax{64};
+
+  static JsonReply TooLarge() {
+    return {Status::Error(ErrorCode::kTooLarge, "the answer has more than 1 MiB: ask for less"),
+            false};
+  }
+
+  // False: it would be too large, or too deep.
+  bool Append(const ReplyStream::Item& item) {
+    switch (item.kind) {
+      case Kind::kArray:
+        if (left_.size() == kDepthMax) return false;
+        out_->push_back('[');
+        left_.push_back(item.number);
+        CloseFull();
+        return out_->size() <= bytes_max_;
+      case Kind::kNull:
+        out_->append("null");
+        break;
+      case Kind::kInteger:
+        AppendInteger(item.number, out_);
+        break;
+      default:
+        AppendText(stream_->Text(item), out_);
+        break;
+    }
+    EndElement();
+    return out_->size() <= bytes_max_;
+  }
+
+  void EndElement() {
+    if (left_.empty()) return;
+    if (--left_.back() > 0) {
+      out_->push_back(',');
+    } else {
+      CloseFull();
+    }
+  }
+
+  // Arrays of which no element is left are elements that have ended.
+  void CloseFull() {
+    while (!left_.empty() && left_.back() == 0) {
+      out_->push_back(']');
+      left_.pop_back();
+      if (!left_.empty() && --left_.back() > 0) out_->push_back(',');
+    }
+  }
+
+  ReplyStream* const stream_;
+  std::string* const out_;
+  const size_t bytes_max_;
+  std::vector<int64_t> left_;  // elements of each open array that are still to come
+};
 
 }  // namespace
 
-void AppendJson(const redisReply& reply, std::string* out) {
-  switch (reply.type) {
-    case REDIS_REPLY_NIL:
-      out->append("null");
-      return;
-    case REDIS_REPLY_INTEGER:
-      return AppendInteger(reply.integer, out);
-    case REDIS_REPLY_ARRAY:
-      return AppendArray(reply, out);
-    default:
-      break;
-  }
-  AppendText({reply.str, reply.len}, out);
+JsonReply AppendJson(ReplyStream* stream, std::string* out) {
+  ReplyStream::Item item;
+  if (!stream->Next(&item)) return {stream->failure(), false};
+  return Writer(stream, out).Write(item);
+}
+
+JsonReply AppendPiece(ReplyStream* stream, uint64_t offset, std::string* out) {
+  ReplyStream::Item item;
+  if (!stream->Next(&item)) return {stream->failure(), false};
+  if (item.kind != Kind::kArray || item.number != 2) return Writer(stream, out).Write(item);
+  out->append(R"({"ts":)");
+  if (const JsonReply ts = AppendJson(stream, out); !ts.status.ok()) return ts;
+  if (!stream->Next(&item)) return {stream->failure(), false};
+  const std::string_view bytes = stream->Text(item);  // of an integer its digits
+  out->append(R"(,"bytes":)" + std::to_string(bytes.size()) + R"(,"part":)");
+  client::AppendJsonText(bytes.substr(std::min<uint64_t>(offset, bytes.size()), kPieceBytes), out);
+  out->push_back('}');
+  return {Status::Ok(), true};
 }
 
 }  // namespace cellar::web

@@ -2,13 +2,14 @@
 #include "cellar-web/sessions.h"
 
 #include <sys/random.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "base/assert.h"
 #include "base/text/ascii.h"
-#include "cellar-web/json_reply.h"
 #include "client/command_words.h"
 
 namespace cellar::web {
@@ -24,23 +25,45 @@ std::string NewName() {
   return name;
 }
 
-Result<client::Reply> Call(client::Connection* connection, const std::vector<std::string>& words) {
-  const std::vector<std::string_view> views(words.begin(), words.end());
-  std::string bytes;
-  client::AppendCommand(views, &bytes);
-  RETURN_IF_ERROR(connection->Append(bytes));
-  return connection->Read();
+// Whether the server has not closed it, as it has when it was started anew since the last question.
+bool IsAlive(const client::Connection& connection) {
+  char byte = 0;
+  const ssize_t got = recv(connection.descriptor(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
 }  // namespace
 
-Result<std::string> Sessions::Begin(const std::string& user, const std::string& password) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (Clock::now() - failures_since_ > std::chrono::minutes(1)) failures_ = 0;
-    if (failures_ >= kFailuresMax)
-      return Status::Error(ErrorCode::kTryAgain,
-                           "there have been too many wrong passwords; wait a minute");
+bool Sessions::MayTry(const std::string& address) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  const auto is_over = [now](const auto& failures) {
+    return now - failures.second.since > std::chrono::minutes(1);
+  };
+  if (failures_.size() >= kAddressesMax) std::erase_if(failures_, is_over);
+  if (failures_.size() >= kAddressesMax && !failures_.contains(address)) {
+    failures_.erase(failures_.begin());
+  }
+  const auto own = failures_.try_emplace(address, Failures{.since = now}).first;
+  if (is_over(*own)) own->second = Failures{.since = now};
+  if (own->second.count >= kFailuresMax) return false;
+  ++own->second.count;
+  return true;
+}
+
+void Sessions::TakeBack(const std::string& address) {
+  const std::lock_guard lock(mutex_);
+  const auto own = failures_.find(address);
+  if (own == failures_.end()) return;
+  if (own->second.count > 0) --own->second.count;
+  if (own->second.count == 0) failures_.erase(own);
+}
+
+Result<std::string> Sessions::Begin(const std::string& address, const std::string& user,
+                                    const std::string& password) {
+  if (!MayTry(address)) {
+    return Status::Error(ErrorCode::kTryAgain,
+                         "there have been too many wrong passwords; wait a minute");
   }
   auto session = std::make_shared<Session>();
   session->options = server_;
@@ -48,13 +71,10 @@ Result<std::string> Sessions::Begin(const std::string& user, const std::string& 
   session->options.password = password;
   session->options.reply_seconds = kReplySeconds;
   Result<client::Connection> connected = client::Connection::Open(session->options);
-  if (!connected.ok()) {
-    const std::lock_guard lock(mutex_);
-    if (connected.status().code() != ErrorCode::kIo && failures_++ == 0)
-      failures_since_ = Clock::now();
-    return connected.status();
-  }
-  session->connection = *std::move(connected);
+  // A server that is not there has refused no password.
+  if (connected.ok() || connected.status().code() == ErrorCode::kIo) TakeBack(address);
+  if (!connected.ok()) return connected.status();
+  session->idle.push_back({*std::move(connected), "0"});
   session->used = Clock::now();
   std::string name = NewName();
   const std::lock_guard lock(mutex_);
@@ -94,39 +114,56 @@ std::shared_ptr<Sessions::Session> Sessions::Find(const std::string& name) {
 
 bool Sessions::IsThere(const std::string& name) { return Find(name) != nullptr; }
 
-Result<client::Reply> Sessions::Send(Session* session, const Question& question) {
-  if (!session->connection) {
-    Result<client::Connection> connected = client::Connection::Open(session->options);
-    if (!connected.ok()) return connected.status();
-    session->connection = *std::move(connected);
-    session->keyspace = "0";
+Result<Sessions::Link> Sessions::Take(Session* session, bool fresh) {
+  {
+    std::unique_lock lock(session->mutex);
+    session->is_free.wait(lock, [session] { return session->busy < kLinksMax; });
+    ++session->busy;
+    while (!fresh && !session->idle.empty()) {
+      Link link = std::move(session->idle.back());
+      session->idle.pop_back();
+      if (IsAlive(link.connection)) return link;
+    }
   }
-  if (session->keyspace != question.keyspace) {
-    ASSIGN_OR_RETURN(client::Reply reply,
-                     Call(&*session->connection, {"SELECT", question.keyspace}));
-    if (!client::ErrorText(*reply).empty()) return reply;
-    session->keyspace = question.keyspace;
+  Result<client::Connection> made = client::Connection::Open(session->options);
+  if (!made.ok()) return made.status();
+  return Link{*std::move(made), "0"};
+}
+
+JsonReply Sessions::SendOn(Link* link, const Question& question, std::string* json) {
+  if (link->keyspace != question.keyspace) {
+    const Result<client::Reply> reply = link->connection.Call({"SELECT", question.keyspace});
+    if (!reply.ok()) return {reply.status(), false};
+    if (const auto error = client::ErrorText(**reply); !error.empty())
+      return {Status::Error(ErrorCode::kErr, std::string(error)), true};
+    link->keyspace = question.keyspace;
   }
-  return Call(&*session->connection, question.words);
+  const std::vector<std::string_view> words(question.words.begin(), question.words.end());
+  std::string bytes;
+  client::AppendCommand(words, &bytes);
+  if (const Status sent = link->connection.Send(bytes); !sent.ok()) return {sent, false};
+  client::ReplyStream stream(link->connection);
+  return question.piece_offset ? AppendPiece(&stream, *question.piece_offset, json)
+                               : AppendJson(&stream, json);
 }
 
 Status Sessions::Ask(const std::string& name, const Question& question, std::string* json) {
   const std::shared_ptr<Session> session = Find(name);
   if (session == nullptr) return Status::Error(ErrorCode::kNoAuth, "log in first");
-  const std::lock_guard lock(session->mutex);
-  // A connection that was lost since the last time is made anew, once.
-  const bool was_connected = session->connection.has_value();
-  Result<client::Reply> reply = Send(session.get(), question);
-  if (!reply.ok()) session->connection.reset();
-  if (!reply.ok() && was_connected) reply = Send(session.get(), question);
-  if (!reply.ok()) {
-    session->connection.reset();
-    return reply.status();
+  Result<Link> link = Take(session.get(), question.is_typed);
+  const auto asked = Clock::now();
+  JsonReply reply = link.ok() ? SendOn(&*link, question, json) : JsonReply{link.status(), false};
+  if (!reply.status.ok() && !reply.is_whole && link.ok() &&
+      Clock::now() - asked >= std::chrono::seconds(kReplySeconds)) {
+    reply.status = Status::Error(ErrorCode::kIo, "the server has not answered within " +
+                                                     std::to_string(kReplySeconds) + " seconds");
   }
-  if (const auto error = client::ErrorText(**reply); !error.empty())
-    return Status::Error(ErrorCode::kErr, std::string(error));
-  AppendJson(**reply, json);
-  return Status::Ok();
+  const std::lock_guard lock(session->mutex);
+  CELLAR_ASSERT(session->busy > 0);
+  --session->busy;
+  if (link.ok() && reply.is_whole && !question.is_typed) session->idle.push_back(*std::move(link));
+  session->is_free.notify_one();
+  return reply.status;
 }
 
 }  // namespace cellar::web

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/assert.h"
 #include "client/command_words.h"
 
 namespace cellar::client {
@@ -14,8 +15,28 @@ namespace {
 
 constexpr timeval kConnectTimeout{10, 0};
 
+// Those of a reader that nobody has changed.
+const redisReplyObjectFunctions& DefaultFunctions() {
+  static const redisReplyObjectFunctions functions = [] {
+    redisReader* const reader = redisReaderCreate();
+    CELLAR_ASSERT(reader != nullptr);
+    const redisReplyObjectFunctions copy = *reader->fn;
+    redisReaderFree(reader);
+    return copy;
+  }();
+  return functions;
+}
+
 Status Refused(const std::string& what, std::string_view text) {
   return Status::Error(ErrorCode::kErr, what + ": " + std::string(text));
+}
+
+// hiredis' own way to make an array, once there is room for it in what the reply may have.
+void* CreateBoundedArray(const redisReadTask* task, int elements) {
+  auto* const left = static_cast<size_t*>(task->privdata);
+  if (elements < 0 || static_cast<size_t>(elements) > *left) return nullptr;
+  *left -= static_cast<size_t>(elements);
+  return DefaultFunctions().createArray(task, elements);
 }
 
 }  // namespace
@@ -23,6 +44,18 @@ Status Refused(const std::string& what, std::string_view text) {
 std::string_view ErrorText(const redisReply& reply) {
   if (reply.type != REDIS_REPLY_ERROR) return {};
   return {reply.str, reply.len};
+}
+
+Connection::Connection(redisContext* context)
+    : elements_left_(std::make_unique<size_t>(0)), context_(context) {
+  static redisReplyObjectFunctions bounded = [] {
+    redisReplyObjectFunctions functions = DefaultFunctions();
+    functions.createArray = CreateBoundedArray;
+    return functions;
+  }();
+  if (context == nullptr || context->reader == nullptr) return;
+  context->reader->fn = &bounded;
+  context->reader->privdata = elements_left_.get();
 }
 
 Result<Connection> Connection::Open(const ConnectionOptions& options) {
@@ -92,11 +125,25 @@ Status Connection::Send(std::string_view bytes) {
 }
 
 Result<Reply> Connection::Read() {
+  const auto lost = [](const std::string& why) {
+    return Status::Error(ErrorCode::kIo, "connection lost: " + why);
+  };
+  RETURN_IF_ERROR(Flush());
+  *elements_left_ = kReplyElementsMax;
+  // What came with earlier replies is there already.
+  size_t bytes{context_->reader->len - context_->reader->pos};
   void* reply{nullptr};
-  if (redisGetReply(context_.get(), &reply) != REDIS_OK || reply == nullptr) {
-    return Status::Error(ErrorCode::kIo, std::string("connection lost: ") + context_->errstr);
+  while (true) {
+    if (redisGetReplyFromReader(context_.get(), &reply) != REDIS_OK) {
+      const bool is_too_large = context_->err == REDIS_ERR_OOM;
+      return lost(is_too_large ? "a reply of more elements than can be" : context_->errstr);
+    }
+    if (reply != nullptr) return Reply(static_cast<redisReply*>(reply));
+    if (bytes > kReplyBytesMax) return lost("a reply of more than 1 GiB");
+    const size_t before{context_->reader->len - context_->reader->pos};
+    if (redisBufferRead(context_.get()) != REDIS_OK) return lost(context_->errstr);
+    bytes += context_->reader->len - context_->reader->pos - before;
   }
-  return Reply(static_cast<redisReply*>(reply));
 }
 
 }  // namespace cellar::client

@@ -28,6 +28,11 @@ struct ReplyDeleter {
 };
 using Reply = std::unique_ptr<redisReply, ReplyDeleter>;
 
+// What a server may answer at most, whoever it is: a client's memory is not the server's to fill. A
+// value has 16 MiB at most here, and 512 MiB in a Redis.
+inline constexpr size_t kReplyBytesMax{size_t{1} << 30};
+inline constexpr size_t kReplyElementsMax{4 << 20};  // of all its arrays together
+
 // The text of an error reply; empty if it is none.
 std::string_view ErrorText(const redisReply& reply);
 
@@ -50,15 +55,19 @@ class Connection {
   Status Send(std::string_view bytes);
   // To read replies from in another way (reply_stream.h).
   int descriptor() const { return context_->fd; }
-  // The next outstanding reply. kIo if the connection is lost; it is then of no more use.
+  // The next outstanding reply. kIo if the connection is lost, or the reply larger than may be; it
+  // is then of no more use.
   Result<Reply> Read();
 
  private:
   struct ContextDeleter {
     void operator()(redisContext* context) const { redisFree(context); }
   };
-  explicit Connection(redisContext* context) : context_(context) {}
+  explicit Connection(redisContext* context);
 
+  // Elements that the arrays of the reply that is being read may still have. hiredis makes room for
+  // what an array's head claims.
+  std::unique_ptr<size_t> elements_left_;
   std::unique_ptr<redisContext, ContextDeleter> context_;
 };
 

@@ -12,7 +12,7 @@ namespace cellar::client {
 namespace {
 
 constexpr size_t kReadBytes{256 << 10};
-constexpr int64_t kLengthMax{int64_t{1} << 40};
+constexpr int64_t kElementsMax{INT32_MAX};  // whoever reads them takes one after the other
 
 }  // namespace
 
@@ -37,8 +37,13 @@ void ReplyStream::Release() {
 }
 
 bool ReplyStream::Fill(size_t end) {
+  if (end > kHeldBytesMax) {
+    failure_ = Status::Error(ErrorCode::kIo, "connection lost: a reply of more than 1 GiB");
+    return false;
+  }
   while (filled_ < end) {
-    const size_t wanted{std::max(end, filled_ + kReadBytes)};
+    // As it comes: a length may be claimed and never follow.
+    const size_t wanted{std::max(std::min(end, 2 * filled_), filled_ + kReadBytes)};
     if (buffer_.size() < wanted) buffer_.resize(std::max(wanted, buffer_.size() * 3 / 2));
     const ssize_t got{read(descriptor_, buffer_.data() + filled_, buffer_.size() - filled_)};
     if (got < 0 && errno == EINTR) continue;
@@ -85,6 +90,7 @@ bool ReplyStream::NextSlowly(Item* item) {
     for (;; ++at_) {
       if (!Need(at_ + 2)) return false;
       if (buffer_[at_] == '\r' && buffer_[at_ + 1] == '\n') break;
+      if (at_ - item->offset > kStatusBytesMax) return Unexpected();
     }
     item->bytes = at_ - item->offset;
     at_ += 2;
@@ -100,7 +106,9 @@ bool ReplyStream::NextSlowly(Item* item) {
     return true;
   }
   if (item->number == -1) return true;
-  if (item->number < 0 || item->number > kLengthMax) return Unexpected();
+  if (item->number < 0 || item->number > (type == '*' ? kElementsMax : kTextBytesMax)) {
+    return Unexpected();
+  }
   item->kind = type == '*' ? Kind::kArray : Kind::kText;
   if (type == '*') return true;
   item->offset = at_;

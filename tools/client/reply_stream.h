@@ -4,7 +4,7 @@
 //   *2 $3 abc :5    ->    kArray 2, kText "abc", kInteger 5
 //
 // Texts lie in the stream's own memory, which holds what was read since Release() and grows with
-// that.
+// that, never with what a length only claims.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,9 @@ class ReplyStream {
 
  private:
   static constexpr size_t kLineBytesMax{24};
+  static constexpr int64_t kTextBytesMax{512 << 20};       // Redis' proto-max-bulk-len
+  static constexpr size_t kStatusBytesMax{1 << 20};        // of a line
+  static constexpr size_t kHeldBytesMax{size_t{1} << 30};  // since Release()
 
   // The same if all of it is in the buffer, and it is no error and no number below zero. Else
   // false, and nothing has been taken.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 #include "base/assert.h"
@@ -149,7 +150,9 @@ class PosixFileLock final : public FileLock {
   const int fd_;
 };
 
-constexpr mode_t kSharedMode{0644};  // less what the umask takes away
+// Of all that is made here, whatever the umask says: values of a store are nobody else's business.
+constexpr mode_t kFileMode{0640};
+constexpr mode_t kFolderMode{0750};
 
 int OpenDescriptor(const std::string& path, int flags, mode_t mode) {
   int fd = -1;
@@ -162,19 +165,20 @@ int OpenDescriptor(const std::string& path, int flags, mode_t mode) {
 class PosixFileSystem final : public FileSystem {
  public:
   Result<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    const int fd = OpenDescriptor(path, O_WRONLY | O_CREAT | O_EXCL, kSharedMode);
+    const int fd = OpenDescriptor(path, O_WRONLY | O_CREAT | O_EXCL, kFileMode);
     if (fd < 0) return Failed("create", path, errno);
+    (void)::fchmod(fd, kFileMode);  // not every file system has modes
     return std::unique_ptr<WritableFile>(std::make_unique<PosixWritableFile>(path, fd));
   }
 
   Result<std::unique_ptr<WritableFile>> OpenForWriting(const std::string& path) override {
-    const int fd = OpenDescriptor(path, O_WRONLY, kSharedMode);
+    const int fd = OpenDescriptor(path, O_WRONLY, 0);
     if (fd < 0) return Failed("open", path, errno);
     return std::unique_ptr<WritableFile>(std::make_unique<PosixWritableFile>(path, fd));
   }
 
   Result<std::unique_ptr<ReadableFile>> OpenForReading(const std::string& path) override {
-    const int fd = OpenDescriptor(path, O_RDONLY, kSharedMode);
+    const int fd = OpenDescriptor(path, O_RDONLY, 0);
     if (fd < 0) return Failed("open", path, errno);
     return std::unique_ptr<ReadableFile>(std::make_unique<PosixReadableFile>(path, fd));
   }
@@ -216,12 +220,15 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Status CreateDirectory(const std::string& directory) override {
-    if (::mkdir(directory.c_str(), 0755) == 0 || errno == EEXIST) return Status::Ok();
-    return Failed("mkdir", directory, errno);
+    if (::mkdir(directory.c_str(), kFolderMode) == 0) {
+      (void)::chmod(directory.c_str(), kFolderMode);
+      return Status::Ok();
+    }
+    return errno == EEXIST ? Status::Ok() : Failed("mkdir", directory, errno);
   }
 
   Status SyncDirectory(const std::string& directory) override {
-    const int fd = OpenDescriptor(directory, O_RDONLY | O_DIRECTORY, kSharedMode);
+    const int fd = OpenDescriptor(directory, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) return Failed("open", directory, errno);
     const int error = ::fsync(fd) == 0 ? 0 : errno;
     (void)::close(fd);
@@ -229,7 +236,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    int fd = OpenDescriptor(path, O_RDWR | O_CREAT, kSharedMode);
+    int fd = OpenDescriptor(path, O_RDWR | O_CREAT, kFileMode);
     // A lock needs no right to write: a store on a read-only disk can be looked at.
     if (const int why = errno; fd < 0 && (why == EROFS || why == EACCES)) {
       fd = OpenDescriptor(path, O_RDONLY, 0);
@@ -237,7 +244,10 @@ class PosixFileSystem final : public FileSystem {
     }
     if (fd < 0) return Failed("open", path, errno);
     auto lock = std::make_unique<PosixFileLock>(fd);
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return std::unique_ptr<FileLock>(std::move(lock));
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+      (void)::fchmod(fd, kFileMode);  // an old one too
+      return std::unique_ptr<FileLock>(std::move(lock));
+    }
     if (errno == EWOULDBLOCK)
       return Status::Error(ErrorCode::kIo,
                            "'" + path + "' is locked: another process is using this directory");
@@ -299,11 +309,24 @@ Status ReplaceFile(FileSystem& files, const std::string& path, std::string_view 
   return files.SyncDirectory(FolderOf(path));
 }
 
-Status ReplaceFile(const std::string& path, std::string_view text) {
+namespace {
+
+// Where the links lead that `path` may be: to the name of a file, or of none yet.
+Result<std::string> FollowLinks(std::string path) {
+  constexpr int kLinksMax{40};  // as in the kernel
+  for (int i = 0; i < kLinksMax; ++i) {
+    char target[PATH_MAX];
+    const ssize_t size = ::readlink(path.c_str(), target, sizeof(target));
+    if (size < 0) return path;
+    const std::string_view to(target, static_cast<size_t>(size));
+    path = to.starts_with('/') ? std::string(to) : JoinPath(FolderOf(path), to);
+  }
+  return Failed("open", path, ELOOP);
+}
+
+// `fresh` becomes a file with the text, the owner and the mode that the file `path` has.
+Status WriteFreshLike(const std::string& path, const std::string& fresh, std::string_view text) {
   constexpr mode_t kOwnerAlone{0700};
-  FileSystem& files = FileSystem::Posix();
-  const std::string fresh = path + ".new";
-  (void)files.Remove(fresh);
   // Nobody else may read it before it has the owner and the mode of the old one.
   const int fd = OpenDescriptor(fresh, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (fd < 0) return Failed("create", fresh, errno);
@@ -317,8 +340,22 @@ Status ReplaceFile(const std::string& path, std::string_view text) {
   }
   RETURN_IF_ERROR(file.WriteAt(0, text));
   RETURN_IF_ERROR(file.Sync());
-  RETURN_IF_ERROR(file.Close());
-  RETURN_IF_ERROR(files.Rename(fresh, path));
+  return file.Close();
+}
+
+}  // namespace
+
+Status ReplaceFile(const std::string& link_or_path, std::string_view text) {
+  FileSystem& files = FileSystem::Posix();
+  ASSIGN_OR_RETURN(const std::string path, FollowLinks(link_or_path));
+  const std::string fresh = path + ".new";
+  (void)files.Remove(fresh);
+  Status status = WriteFreshLike(path, fresh, text);
+  if (status.ok()) status = files.Rename(fresh, path);
+  if (!status.ok()) {
+    (void)files.Remove(fresh);  // it may hold passwords
+    return status;
+  }
   return files.SyncDirectory(FolderOf(path));
 }
 

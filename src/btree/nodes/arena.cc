@@ -65,11 +65,11 @@ bool global_made{false};
 
 NodeArena& NodeArena::Global() {
   // Leaked on purpose: trees in static storage may outlive any order of destruction.
-  static NodeArena* const arena = [] {
+  static NodeArena* const kArena = [] {
     global_made = true;
     return new NodeArena(global_options);
   }();
-  return *arena;
+  return *kArena;
 }
 
 void NodeArena::Configure(const Options& options) {

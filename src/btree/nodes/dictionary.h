@@ -138,6 +138,27 @@ struct Dictionary {
   }
 };
 
+// Writes the suffix of an entry without "more lengths", by copies of 16 bytes, and returns its end.
+// `words` is null where there is no dictionary. REQUIRES: room for 32 bytes behind; as many may be
+// read from the suffix on: the dictionary is before the entries, so behind a word too.
+CELLAR_INLINE uint8_t* CopyShortSuffix(uint8_t* to, const Entry& entry, const uint8_t* words) {
+  const uint8_t* own = entry.suffix;
+  size_t own_bytes = entry.suffix_bytes;
+  if (words != nullptr) {
+    const uint8_t* const word = words + size_t{2} * *own++;
+    const size_t word_bytes = *word;
+    std::memcpy(to, word + 1, 16);
+    if (word_bytes > 16) [[unlikely]]
+      std::memcpy(to + 16, word + 17, 16);
+    to += word_bytes;
+    --own_bytes;
+  }
+  std::memcpy(to, own, 16);
+  if (own_bytes > 16) [[unlikely]]
+    std::memcpy(to + 16, own + 16, 16);
+  return to + own_bytes;
+}
+
 // How a suffix is written again without its first bytes: the code, then a part of the word that it
 // had, then what it has of its own but for the first `own_dropped` bytes.
 struct SuffixCut {

@@ -10,13 +10,14 @@
 
 #include "base/text/ascii.h"
 #include "base/text/quote.h"
+#include "commands/acl/acl.h"
+#include "commands/acl/acl_check.h"
 #include "commands/admin/admin_commands.h"
 #include "commands/clients/acl_sessions.h"
+#include "commands/clients/set_users.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
-#include "commands/users/acl.h"
-#include "commands/users/acl_check.h"
 
 namespace cellar {
 namespace {
@@ -60,6 +61,7 @@ void CmdAclSetUser(CommandContext& ctx) {
   if (!IsUserName(ctx.args[2])) {
     return ctx.Fail("ERR Usernames can't contain spaces or null characters");
   }
+  if (SetUsers::AreOfSet(ctx.host)) return SetUsers::Set(ctx);
   const Arguments rules = ctx.args.subspan(3);
   User before;
   ASSIGN_OR_REPLY(ctx, const User* user,
@@ -73,6 +75,7 @@ void CmdAclDelUser(CommandContext& ctx) {
   if (std::find(names.begin(), names.end(), kDefaultUser) != names.end()) {
     return ctx.Fail("ERR The 'default' user cannot be removed");
   }
+  if (SetUsers::AreOfSet(ctx.host)) return SetUsers::Delete(ctx);
   // Sessions point to these users until DisconnectUsers has given them another one.
   std::vector<std::unique_ptr<User>> removed;
   std::vector<const User*> gone;
@@ -238,6 +241,8 @@ bool HasFile(CommandContext& ctx) {
 
 void CmdAclLoad(CommandContext& ctx) {
   if (!HasFile(ctx)) return;
+  if (SetUsers::AreLogged(ctx.host))
+    return ctx.Fail("ERR users belong to the replica set, not to the aclfile: ACL SETUSER");
   REPLY_IF_ERROR(ctx, LoadAclFile(ctx.host, LoadVictims::kAll, &ctx.session));
   ctx.reply.Ok();
 }

@@ -8,7 +8,7 @@
 
 namespace cellar {
 
-std::span<const Command> AbsentCommands();
+std::span<const Command> UnsupportedCommands();
 std::span<const Command> AclCommands();
 std::span<const Command> BackupCommands();
 std::span<const Command> ClientCommands();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "commands/admin/tracking_commands.h"
 #include "commands/clients/authentication.h"
 #include "commands/clients/client_info.h"
+#include "commands/dispatch/command_passing.h"
+#include "commands/dispatch/dispatch.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
@@ -33,6 +36,7 @@ void CmdClientSetName(CommandContext& ctx) {
   if (!IsClientWord(ctx.args[2])) {
     return ctx.Fail("ERR Client names cannot contain spaces, newlines or special characters.");
   }
+  REPLY_IF_ERROR(ctx, CheckKeptWord("the name of a client", ctx.args[2]));
   ctx.session.name = ctx.args[2];
   ctx.reply.Ok();
 }
@@ -46,6 +50,7 @@ void CmdClientSetInfo(CommandContext& ctx) {
     return ctx.Fail("ERR " + std::string(lib_name ? "lib-name" : "lib-ver") +
                     " cannot contain spaces, newlines or special characters.");
   }
+  REPLY_IF_ERROR(ctx, CheckKeptWord(lib_name ? "lib-name" : "lib-ver", ctx.args[3]));
   (lib_name ? ctx.session.lib_name : ctx.session.lib_version) = ctx.args[3];
   ctx.reply.Ok();
 }
@@ -214,8 +219,38 @@ void Switch(CommandContext& ctx, bool* flag) {
   *flag = on;
   ctx.reply.Ok();
 }
-void CmdClientNoEvict(CommandContext& ctx) { Switch(ctx, &ctx.session.no_evict); }
-void CmdClientNoTouch(CommandContext& ctx) { Switch(ctx, &ctx.session.no_touch); }
+void CmdClientNoEvict(CommandContext& ctx) { Switch(ctx, &ctx.session.switches.no_evict); }
+// Words that are not known are of newer clients, and ignored as in Valkey.
+void CmdClientCapa(CommandContext& ctx) {
+  for (const std::string_view word : ctx.args.subspan(2)) {
+    if (EqualsIgnoreCase(word, "redirect")) ctx.session.switches.redirects = true;
+  }
+  ctx.reply.Ok();
+}
+
+void CmdClientNoTouch(CommandContext& ctx) { Switch(ctx, &ctx.session.switches.no_touch); }
+
+// Waits for the answer of the node that a client's command was passed on to.
+class UnblockTask final : public Task {
+ public:
+  UnblockTask(CommandPassing& passing, uint64_t ticket) : passing_(passing), ticket_(ticket) {}
+  UnblockTask(const UnblockTask&) = delete;
+  UnblockTask& operator=(const UnblockTask&) = delete;
+  ~UnblockTask() override { passing_.ForgetUnblocking(ticket_); }
+
+  TaskProgress Step(TaskContext& context) override {
+    using Unblocked = CommandPassing::Unblocked;
+    const Unblocked answer = passing_.AnswerToUnblock(ticket_);
+    // EXEC does not wait: asked it was.
+    if (answer == Unblocked::kNotYet && !context.budget.unlimited()) return TaskProgress::kWaiting;
+    context.reply.Integer(answer == Unblocked::kNo ? 0 : 1);
+    return TaskProgress::kDone;
+  }
+
+ private:
+  CommandPassing& passing_;
+  const uint64_t ticket_;
+};
 
 void CmdClientUnblock(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const int64_t id, IntegerArgument(ctx.args[2]));
@@ -226,6 +261,12 @@ void CmdClientUnblock(CommandContext& ctx) {
   Session* session = id > 0 ? ctx.host.FindSession(static_cast<uint64_t>(id)) : nullptr;
   const bool error = ctx.args.size() == 4 && EqualsIgnoreCase(ctx.args[3], "error");
   const UnblockReason reason = error ? UnblockReason::kError : UnblockReason::kTimeout;
+  // It may wait where its command was passed on to.
+  CommandPassing* const passing = ctx.host.dispatcher().passing();
+  if (session != nullptr && session->task == nullptr && passing != nullptr) {
+    const uint64_t ticket = passing->AskToUnblock(*session, reason);
+    if (ticket != 0) return ctx.Continue(std::make_unique<UnblockTask>(*passing, ticket));
+  }
   // Only a task that waits says yes: one that works is not blocked.
   if (session == nullptr || !session->task || !session->task->work->Unblock(reason)) {
     return ctx.reply.Integer(0);
@@ -252,6 +293,8 @@ constexpr Command Sub(std::string_view name, int16_t arity, uint32_t flags,
 constexpr Command kSubcommands[] = {
     Sub("caching", 3, 0, "Says whether reads of the next command are tracked (OPTIN, OPTOUT).",
         "(YES | NO)", CmdClientCaching),
+    Sub("capa", -3, 0, "Says what the client can do: REDIRECT, go to the leader by itself.",
+        "capability...", CmdClientCapa),
     Sub("getname", 2, 0, "Returns the name of the connection.", "", CmdClientGetName),
     Sub("getredir", 2, 0, "Returns the client that gets invalidations: 0 is this one, -1 none.", "",
         CmdClientGetRedir),
@@ -263,7 +306,8 @@ constexpr Command kSubcommands[] = {
         CmdClientKill),
     Sub("list", -2, kAdmin, "Lists the connections.",
         "[TYPE (NORMAL | MASTER | REPLICA | PUBSUB)] [ID id...]", CmdClientList),
-    Sub("no-evict", 3, kAdmin, "Accepted and ignored: no client is ever evicted.", "(ON | OFF)",
+    Sub("no-evict", 3, kAdmin,
+        "Keeps this connection when clients take more than maxmemory-clients.", "(ON | OFF)",
         CmdClientNoEvict),
     Sub("no-touch", 3, 0, "Accepted and ignored: reads leave no trace.", "(ON | OFF)",
         CmdClientNoTouch),

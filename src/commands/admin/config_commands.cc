@@ -79,14 +79,20 @@ void CmdConfigSet(CommandContext& ctx) {
 }
 
 void CmdConfigRewrite(CommandContext& ctx) {
-  const Services& services = ctx.host.services();
+  Services& services = ctx.host.services();
   if (!services.config_sources.can_rewrite()) {
     return ctx.Fail("ERR The server is running without a config file");
   }
-  // Users of an aclfile are ACL SAVE's.
-  const bool users = services.config.aclfile.empty() && !services.acl.IsPlain();
-  const Status status = services.config_sources.Rewrite(
-      services.config, users ? services.acl.Lines() : std::vector<std::string>());
+  ConfigUsers users;
+  if (services.config.aclfile.empty()) {  // else they are ACL SAVE's
+    users.lines = services.acl.Lines();
+    users.plain = services.acl.IsPlain();
+    users.line_of = [&services](const std::vector<std::string>& words) -> Result<std::string> {
+      ASSIGN_OR_RETURN(const User user, services.acl.ReadWords(words));
+      return Acl::Line(user);
+    };
+  }
+  const Status status = services.config_sources.Rewrite(services.config, users);
   if (!status.ok()) return ctx.Fail("ERR Rewriting config file: " + status.text());
   ctx.reply.Ok();
 }

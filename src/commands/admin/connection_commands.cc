@@ -71,7 +71,7 @@ Status ParseHello(Arguments args, HelloRequest* request) {
     return Status::Error(ErrorCode::kErr,
                          "Client names cannot contain spaces, newlines or special characters.");
   }
-  return Status::Ok();
+  return CheckKeptWord("the name of a client", request->name);
 }
 
 // AUTH comes first: without it, or if it fails, neither name nor version change. The reply is in
@@ -85,6 +85,7 @@ void CmdHello(CommandContext& ctx) {
                    Authenticate(ctx.host, session, ctx.args[0], request.user, request.password));
   }
   if (!session.authenticated) {
+    REPLY_IF_ERROR(ctx, CheckUsersKnown(ctx.host, {}));
     return ctx.Fail(
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
@@ -115,6 +116,7 @@ void CmdHello(CommandContext& ctx) {
 void CmdAuth(CommandContext& ctx) {
   if (ctx.args.size() > 3) return ctx.SyntaxError();
   const bool named = ctx.args.size() == 3;
+  REPLY_IF_ERROR(ctx, CheckUsersKnown(ctx.host, named ? ctx.args[1] : kDefaultUser));
   if (!named && ctx.host.services().acl.default_user().no_password) {
     return ctx.Fail(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
@@ -146,8 +148,7 @@ void CmdReset(CommandContext& ctx) {
   if (session.monitor) --ctx.host.services().monitors;
   session.monitor = false;
   ctx.host.services().tracking.Disable(session);
-  session.no_evict = false;
-  session.no_touch = false;
+  session.switches = {};
   session.reply_mode = ReplyMode::kOn;
   session.version = RespVersion::k2;
   session.name.clear();

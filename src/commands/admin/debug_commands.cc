@@ -4,15 +4,18 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/os/log.h"
 #include "commands/admin/admin_commands.h"
+#include "commands/arguments/cell_arguments.h"
 #include "commands/replies/visible_table.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
-#include "commands/words/cell_arguments.h"
 #include "replica/replication.h"
 #include "store/store.h"
+#include "store/tablet_changes.h"
 
 namespace cellar {
 namespace {
@@ -102,12 +105,29 @@ void CmdDebugDigest(CommandContext& ctx) {
   if (ctx.args.size() == 2) return ctx.reply.SimpleString(digest);
   ctx.reply.Array(2);
   ctx.reply.Bulk(digest);
-  ctx.reply.Bulk(LsnText(ctx.host.last_lsn()));
+  // Of a follower the log is ahead of the state.
+  ctx.reply.Bulk(LsnText(ctx.store().applied_lsn()));
 }
 
 void CmdDebugReload(CommandContext& ctx) {
   if (ctx.session.exec_running) return ctx.Fail("ERR DEBUG RELOAD inside EXEC");
   REPLY_IF_ERROR(ctx, ctx.host.ReloadStore());
+  ctx.reply.Ok();
+}
+
+// Whatever else stands in the table is as if it were another set's: for tests of all that reads.
+void CmdDebugTablets(CommandContext& ctx) {
+  if (ctx.args.size() % 2 == 0) return ctx.Fail(Status::SyntaxError());
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  std::vector<Tablet> tablets;
+  for (size_t i = 3; i < ctx.args.size(); i += 2) {
+    ASSIGN_OR_REPLY(ctx, std::string begin, EncodeTabletBound(*table, ctx.args[i]));
+    ASSIGN_OR_REPLY(ctx, std::string end, EncodeTabletBound(*table, ctx.args[i + 1]));
+    tablets.push_back({.begin = std::move(begin), .end = std::move(end)});
+  }
+  TabletChanges changes(ctx.store());
+  if (!ctx.store().engine().cluster().active()) REPLY_IF_ERROR(ctx, changes.Init(1));
+  REPLY_IF_ERROR(ctx, changes.Assign(*table, std::move(tablets)));
   ctx.reply.Ok();
 }
 
@@ -134,6 +154,8 @@ constexpr Command kSubcommands[] = {
     Sub("set-time", 3, "Sets the clock of retention and timestamps.", "(micros | NOW)",
         CmdDebugSetTime),
     Sub("sleep", 3, "Blocks the whole server.", "seconds", CmdDebugSleep),
+    Sub("tablets", -3, "Sets which rows of a table this set owns.", "table [(start end)...]",
+        CmdDebugTablets, {.first = 2, .access = KeyAccess::kWrite, .scope = KeyScope::kTable}),
     HelpSubcommand("server"),
 };
 

@@ -8,14 +8,14 @@
 #include "base/text/duration.h"
 #include "base/text/quote.h"
 #include "commands/admin/admin_commands.h"
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/syntax_error.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/replies/visible_table.h"
 #include "commands/reports/heat_task.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
-#include "commands/words/cell_arguments.h"
-#include "commands/words/syntax_error.h"
 
 namespace cellar {
 namespace {
@@ -28,10 +28,10 @@ Result<HeatQuery> ParseHeatQuery(ArgumentCursor at) {
   HeatQuery query;
   while (!at.done()) {
     if (at.TakeWord("FROM")) {
-      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("FROM", "micros"));
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("FROM", "time"));
       ASSIGN_OR_RETURN(query.from_micros, ParseTimestamp(word));
     } else if (at.TakeWord("TO")) {
-      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("TO", "micros"));
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("TO", "time"));
       ASSIGN_OR_RETURN(query.to_micros, ParseTimestamp(word));
     } else if (at.TakeWord("STEP")) {
       ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("STEP", "duration"));
@@ -251,7 +251,7 @@ constexpr Command kRows[] = {
      .group = "server",
      .summary = "Returns how often ranges of a table were read and written, minute by minute.",
      .complexity = "O(n) in the number of steps kept times ranges",
-     .syntax = "table [FROM micros] [TO micros] [STEP duration] [RANGES count]",
+     .syntax = "table [FROM time] [TO time] [STEP duration] [RANGES count]",
      .handler = CmdHeat},
     {.name = "hotkeys",
      .arity = -2,

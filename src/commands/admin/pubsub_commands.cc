@@ -4,7 +4,10 @@
 
 #include "base/text/glob.h"
 #include "commands/admin/admin_commands.h"
+#include "commands/clients/authentication.h"
 #include "commands/clients/client_info.h"
+#include "commands/dispatch/command_passing.h"
+#include "commands/dispatch/dispatch.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/pubsub.h"
@@ -33,6 +36,9 @@ ReplyWriter Confirmations(CommandContext& ctx) {
 
 void Subscribe(CommandContext& ctx, ChannelKind kind) {
   REPLY_IF_ERROR(ctx, CheckKept(ctx.session, ctx.host.services().config));
+  const bool patterns = kind == ChannelKind::kPattern;
+  for (const std::string_view name : ctx.args.subspan(1))
+    REPLY_IF_ERROR(ctx, CheckKeptWord(patterns ? "a pattern" : "a channel", name));
   PubSub& pubsub = ctx.host.services().pubsub;
   ReplyWriter reply = Confirmations(ctx);
   for (const std::string_view name : ctx.args.subspan(1)) {
@@ -79,6 +85,9 @@ void CmdSUnsubscribe(CommandContext& ctx) { Unsubscribe(ctx, ChannelKind::kShard
 void Publish(CommandContext& ctx, ChannelKind kind) {
   const size_t receivers =
       ctx.host.services().pubsub.Publish(ctx.host, kind, ctx.args[1], ctx.args[2], Lsn{});
+  // As in Redis Cluster those at other nodes are not counted.
+  if (CommandPassing* const passing = ctx.host.dispatcher().passing(); passing != nullptr)
+    passing->Publish(kind == ChannelKind::kShard, ctx.args[1], ctx.args[2]);
   ctx.reply.Integer(static_cast<int64_t>(receivers));
 }
 void CmdPublish(CommandContext& ctx) { Publish(ctx, ChannelKind::kChannel); }

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "commands/admin/admin_commands.h"
+#include "commands/arguments/address_arguments.h"
 #include "commands/replies/order_task.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/host.h"
-#include "commands/words/address_arguments.h"
 #include "replica/replication.h"
 #include "replica/set_node.h"
 

@@ -6,11 +6,14 @@
 #include <optional>
 #include <string>
 
+#include "commands/acl/acl.h"
+#include "commands/acl/acl_check.h"
 #include "commands/admin/admin_commands.h"
+#include "commands/arguments/address_arguments.h"
+#include "commands/clients/acl_sessions.h"
 #include "commands/session/command_context.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
-#include "commands/words/address_arguments.h"
 #include "replica/replication.h"
 #include "resp/decimal.h"
 #include "store/store.h"
@@ -221,14 +224,49 @@ void CmdFailover(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
+// Who may do everything else has not been asked for yet, since PEER must be named.
 void CmdPeer(CommandContext& ctx) {
+  const User& user =
+      ctx.session.user != nullptr ? *ctx.session.user : ctx.host.services().acl.default_user();
+  const CommandEntry& command = *ctx.session.last_command;
+  const AclVerdict verdict = CheckCommand(user, command, ctx.args, ctx.session.keyspace);
+  if (verdict.denied != Denied::kNothing) {
+    LogDenied(ctx.host, ctx.session, verdict.denied, command.full_name, user.name);
+    return ctx.Fail(DeniedText(verdict.denied, command));
+  }
   ASSIGN_OR_REPLY(ctx, const std::string greeting,
                   ctx.host.AcceptPeer(ctx.session, ctx.args[1], ctx.args[2], ctx.args[3],
                                       ctx.args[4], ctx.args[5]));
   ctx.reply.SimpleString(greeting);
 }
 
+void SetReadsStale(CommandContext& ctx, bool stale) {
+  if (!ctx.host.replication().in_set())
+    return ctx.Fail("ERR This instance has cluster support disabled");
+  ctx.session.switches.reads_stale = stale;
+  ctx.reply.Ok();
+}
+
+void CmdReadonly(CommandContext& ctx) { SetReadsStale(ctx, true); }
+void CmdReadwrite(CommandContext& ctx) { SetReadsStale(ctx, false); }
+
 constexpr Command kRows[] = {
+    {.name = "readonly",
+     .arity = 1,
+     .flags = kLoading | kStale | kFast,
+     .categories = kCategoryConnection,
+     .group = "cluster",
+     .summary = "Lets this connection's reads, on a follower of a set, be older than its writes.",
+     .complexity = "O(1)",
+     .handler = CmdReadonly},
+    {.name = "readwrite",
+     .arity = 1,
+     .flags = kLoading | kStale | kFast,
+     .categories = kCategoryConnection,
+     .group = "cluster",
+     .summary = "Ends what READONLY has begun.",
+     .complexity = "O(1)",
+     .handler = CmdReadwrite},
     {.name = "replicaof",
      .arity = 3,
      .flags = kAdmin | kNoScript | kStale,

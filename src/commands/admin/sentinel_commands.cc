@@ -226,7 +226,7 @@ void CmdReplicas(CommandContext& ctx) {
     fields.emplace_back("master-host", known.leader == nullptr ? "?" : known.leader->address.host);
     fields.emplace_back("master-port",
                         std::to_string(known.leader == nullptr ? 0 : known.leader->address.port));
-    fields.emplace_back("slave-priority", "100");
+    fields.emplace_back("slave-priority", std::to_string(member.priority));
     fields.emplace_back("slave-repl-offset", std::to_string(member.lsn.seq));
     fields.emplace_back("replica-announced", "1");
     ReplyFields(ctx.reply, fields);

@@ -56,13 +56,15 @@ void CmdShutdown(CommandContext& ctx) {
     if (ctx.host.CancelShutdown()) return ctx.reply.Ok();
     return ctx.Fail("ERR No shutdown in progress.");
   }
-  Log(LogSeverity::kNotice, "SHUTDOWN by user " + Quote(ctx.session.user_name) + " from " +
-                                ctx.session.address + ": leaving");
+  const std::string who =
+      "SHUTDOWN by user " + Quote(ctx.session.user_name) + " from " + ctx.session.address;
   const bool later = !now && ctx.host.ShutdownLater(mode);
   const Status status = later ? Status::Ok() : ctx.host.Shutdown(mode);
   if (!status.ok()) {
+    Log(LogSeverity::kNotice, who + ": staying");
     return ctx.Fail("ERR Errors trying to SHUTDOWN. Check logs.");
   }
+  Log(LogSeverity::kNotice, who + (later ? ": leaving, what is under way first" : ": leaving"));
   ctx.session.EndAfterReplies();
 }
 

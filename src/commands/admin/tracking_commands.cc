@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/clients/authentication.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "commands/session/tracking.h"
@@ -48,8 +49,16 @@ bool Overlap(std::string_view a, std::string_view b) {
   return a.starts_with(b) || b.starts_with(a);
 }
 
+// Each change is compared with all prefixes, and each of these with the others.
+constexpr size_t kPrefixesMax{1000};
+
 // Two prefixes of one client must not overlap, or it would be told of things twice.
 Status CheckPrefixes(const TrackingState* old, const std::vector<std::string_view>& prefixes) {
+  if (prefixes.size() + (old == nullptr ? 0 : old->prefixes.size()) > kPrefixesMax) {
+    return Status::Error(ErrorCode::kTooLarge,
+                         "a client tracks at most " + std::to_string(kPrefixesMax) + " prefixes");
+  }
+  for (const std::string_view prefix : prefixes) RETURN_IF_ERROR(CheckKeptWord("a prefix", prefix));
   for (size_t i = 0; i < prefixes.size(); ++i) {
     const std::string prefix(prefixes[i]);
     if (old != nullptr) {

@@ -3,7 +3,7 @@
 
 #include "base/text/ascii.h"
 #include "base/text/near_word.h"
-#include "commands/words/arguments.h"
+#include "commands/arguments/arguments.h"
 
 namespace cellar {
 namespace {
@@ -27,6 +27,17 @@ constexpr std::string_view kNumbered = "CPUT table * column value, of a table wi
 constexpr std::string_view kScan = "CSCAN table 0 [RANGE min max]";
 constexpr std::string_view kExpire =
     "CPUT table row column value TTL duration, or FAMILY ALTER table family TTL duration";
+constexpr std::string_view kEstimate =
+    "CADD table row column input, of a family with AGGREGATE hll; CGET gives the estimate";
+constexpr std::string_view kSeries =
+    "CPUT table row column value TS micros; CADD, of a family with AGGREGATE and BUCKET, adds up";
+constexpr std::string_view kSeriesRange =
+    "CROW table row COLUMNS 1 column VERSIONS ALL TIME min max; CAGG ... BY TIME duration adds up";
+constexpr std::string_view kDocument =
+    "CPUT table row family:path value [AS type] ..., a column for each field";
+constexpr std::string_view kPlace =
+    "CPUT table row column value, with a geohash in front of the row key";
+constexpr std::string_view kNearby = "CSCAN table 0 PREFIX geohash";
 constexpr std::string_view kCreate = "TABLE CREATE table FAMILY family";
 constexpr std::string_view kShow = "TABLE SHOW table";
 constexpr std::string_view kList = "TABLE LIST";
@@ -86,6 +97,27 @@ constexpr ForeignWord kCommandWords[] = {
     {"zrangebylex", kRowRange},
     {"zrangebyscore", kRowRange},
     {"zrevrange", "CROW table row COLRANGE family min max COLREVERSE"},
+    // HyperLogLogs, time series, documents, places
+    {"pfadd", kEstimate},
+    {"pfcount", kGet},
+    {"pfmerge", "CMUTATE table row MERGE column state"},
+    {"ts.add", kSeries},
+    {"ts.madd", kSeries},
+    {"ts.incrby", kSeries},
+    {"ts.create", kCreate},
+    {"ts.get", kGet},
+    {"ts.range", kSeriesRange},
+    {"ts.revrange", kSeriesRange},
+    {"ts.mrange", kSeriesRange},
+    {"json.set", kDocument},
+    {"json.mset", kDocument},
+    {"json.get", kRow},
+    {"json.mget", "CROWS table count row ..."},
+    {"json.del", kDelete},
+    {"json.numincrby", kIncrement},
+    {"geoadd", kPlace},
+    {"geosearch", kNearby},
+    {"georadius", kNearby},
     // lists
     {"lpush", kNumbered},
     {"rpush", kNumbered},

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "commands/arguments/arguments.h"
 #include "commands/catalog/command.h"
-#include "commands/words/arguments.h"
 
 namespace cellar {
 

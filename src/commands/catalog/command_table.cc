@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "commands/words/arguments.h"
+#include "commands/arguments/arguments.h"
 
 namespace cellar {
 namespace {

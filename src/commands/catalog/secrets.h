@@ -2,8 +2,8 @@
 // their place. Everything that does so goes through here.
 #pragma once
 
+#include "commands/arguments/arguments.h"
 #include "commands/catalog/command_table.h"
-#include "commands/words/arguments.h"
 
 namespace cellar {
 

@@ -81,7 +81,8 @@ void BecomeUser(Session& session, const User& user) {
 void BecomeDefaultUser(Host& host, Session& session) {
   const User& user = host.services().acl.default_user();
   BecomeUser(session, user);
-  session.authenticated = user.enabled && user.no_password;
+  session.authenticated =
+      user.enabled && user.no_password && !host.services().acl.taken_over().holds;
 }
 
 // Who has lost nothing keeps all that it listens to and runs; else each of these is looked at
@@ -107,6 +108,26 @@ void DisconnectUsers(Host& host, const std::vector<const User*>& users, Session*
     } else {
       host.KillSession(session);
     }
+  });
+}
+
+// What goes on ends with the connection, but for the change of users that has ended its own user.
+void EndUsers(Host& host, const std::vector<const User*>& users, UserEnd end) {
+  host.ForEachSession([&](Session& session) {
+    const User* const user = &UserOf(host, session);
+    if (std::find(users.begin(), users.end(), user) == users.end()) return;
+    if (end == UserEnd::kChanged && (session.peer != PeerRole::kNone || !session.authenticated))
+      return;
+    const bool changes_users = session.task != nullptr && session.task->command != nullptr &&
+                               session.task->command->full_name.starts_with("acl|");
+    const bool goes_on = (session.task != nullptr && !changes_users) || session.pubsub != nullptr ||
+                         session.monitor || session.peer != PeerRole::kNone;
+    BecomeUser(session, host.services().acl.default_user());
+    session.authenticated = false;
+    if (goes_on) return host.KillSession(session);
+    if (session.tracking != nullptr) host.services().tracking.Disable(session);
+    session.EndAfterReplies();
+    host.ScheduleFlush(session);
   });
 }
 
@@ -174,7 +195,9 @@ void PutUsers(Host& host, std::vector<User> users) {
 
 Status SaveAclFile(Host& host) {
   std::string text;
-  for (const std::string& line : host.services().acl.FileLines()) text.append(line).append("\n");
+  const Services& services = host.services();
+  for (const std::string& line : services.acl.FileLines(services.config_sources.requirepass()))
+    text.append(line).append("\n");
   Status status = ReplaceFile(AclFilePath(host.services().config), text);
   if (status.ok()) return status;
   Log(LogSeverity::kWarning, "ACL SAVE: " + status.text());

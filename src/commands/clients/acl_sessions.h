@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cellar/status.h"
-#include "commands/users/acl.h"
-#include "commands/users/acl_log.h"
+#include "commands/acl/acl.h"
+#include "commands/acl/acl_log.h"
 
 namespace cellar {
 
@@ -47,6 +47,10 @@ Result<std::vector<User>> ReadConfigUsers(const Host& host);
 void PutUsers(Host& host, std::vector<User> users);
 // Disconnects the clients of users that are about to go.
 void DisconnectUsers(Host& host, const std::vector<const User*>& users, Session* current);
+// The same where they get the replies to what has been carried out. kChanged: of users that are
+// others than those who have authenticated; links of nodes stay.
+enum class UserEnd : uint8_t { kGone, kChanged };
+void EndUsers(Host& host, const std::vector<const User*>& users, UserEnd end);
 
 // Counts a refusal and enters it into ACL LOG. `object` is what was refused.
 void LogDenied(Host& host, const Session& session, Denied denied, std::string_view object,

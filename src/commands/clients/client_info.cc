@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
+#include "commands/arguments/arguments.h"
 #include "commands/catalog/command_table.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/tracking.h"
 #include "commands/session/transaction.h"
-#include "commands/words/arguments.h"
 
 namespace cellar {
 namespace {
@@ -26,8 +26,8 @@ std::string Flags(const Session& session) {
   if (session.life == SessionLife::kEnding) flags += 'c';
   if (session.ended()) flags += 'A';
   if (session.unix_socket) flags += 'U';
-  if (session.no_evict) flags += 'e';
-  if (session.no_touch) flags += 'T';
+  if (session.switches.no_evict) flags += 'e';
+  if (session.switches.no_touch) flags += 'T';
   return flags.empty() ? "N" : flags;
 }
 

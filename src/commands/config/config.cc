@@ -10,7 +10,10 @@
 #include "base/assert.h"
 #include "base/text/duration.h"
 #include "base/text/number.h"
-#include "commands/words/arguments.h"
+#include "commands/arguments/arguments.h"
+#include "commands/config/client_limits.h"
+#include "commands/config/config_words.h"
+#include "commands/config/set_options.h"
 #include "resp/decimal.h"
 #include "resp/request_parser.h"
 
@@ -20,27 +23,6 @@ namespace {
 using Kind = ConfigOption::Kind;
 
 Status Invalid(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
-
-std::vector<std::string_view> Words(std::string_view text) {
-  std::vector<std::string_view> words;
-  size_t i = 0;
-  while (i < text.size()) {
-    if (text[i] == ' ' || text[i] == '\t') {
-      ++i;
-      continue;
-    }
-    const size_t end = std::min(text.find_first_of(" \t", i), text.size());
-    words.push_back(text.substr(i, end - i));
-    i = end;
-  }
-  return words;
-}
-
-std::string Joined(const std::vector<std::string_view>& words) {
-  std::string text;
-  for (const std::string_view word : words) text.append(text.empty() ? "" : " ").append(word);
-  return text;
-}
 
 // --- save ---
 
@@ -65,52 +47,6 @@ void DeriveSave(Config* config) {
   config->save_rules.clear();
   const bool parsed = ParseSave(config->save, &config->save_rules);
   CELLAR_ASSERT(parsed);
-}
-
-// --- client-output-buffer-limit ---
-
-constexpr std::string_view kClassNames[] = {"normal", "slave", "pubsub"};
-
-Status ParseOutputLimits(std::string_view text, OutputLimit limits[3]) {
-  const auto words = Words(text);
-  if (words.size() % 4 != 0) {
-    return Invalid("Wrong number of arguments in buffer limit configuration.");
-  }
-  for (size_t i = 0; i < words.size(); i += 4) {
-    size_t index = 3;
-    for (size_t k = 0; k < 3; ++k) {
-      if (EqualsIgnoreCase(words[i], kClassNames[k])) index = k;
-    }
-    if (EqualsIgnoreCase(words[i], "replica")) index = 1;
-    if (index == 3) return Invalid("Invalid client class specified in buffer limit configuration.");
-    const auto hard = MemoryArgument(words[i + 1]);
-    const auto soft = MemoryArgument(words[i + 2]);
-    int64_t seconds = 0;
-    if (!hard.ok() || !soft.ok() || !ParseStrictInt64(words[i + 3], &seconds) || seconds < 0) {
-      return Invalid("Error in hard, soft or soft_seconds setting in buffer limit configuration.");
-    }
-    limits[index] = {*hard, *soft, seconds};
-  }
-  return Status::Ok();
-}
-Status CheckOutputLimits(std::string* text) {
-  OutputLimit limits[3];
-  return ParseOutputLimits(*text, limits);
-}
-// Classes that a text does not name stay as they are; the text then names all three.
-void DeriveOutputLimits(Config* config) {
-  const Status parsed =
-      ParseOutputLimits(config->client_output_buffer_limit, config->output_limits);
-  CELLAR_ASSERT(parsed.ok());
-  std::string text;
-  for (size_t i = 0; i < 3; ++i) {
-    const OutputLimit& limit = config->output_limits[i];
-    text.append(text.empty() ? "" : " ").append(kClassNames[i]);
-    text.append(" ").append(std::to_string(limit.hard_bytes));
-    text.append(" ").append(std::to_string(limit.soft_bytes));
-    text.append(" ").append(std::to_string(limit.soft_seconds));
-  }
-  config->client_output_buffer_limit = text;
 }
 
 // --- drop-keep ---
@@ -239,65 +175,12 @@ Status CheckTlsProtocols(std::string* text) {
   return Status::Ok();
 }
 
-// Two words, host and port, or NO ONE, which is none.
-Status CheckReplicaOf(std::string* text) {
-  const std::vector<std::string_view> words = Words(*text);
-  if (words.empty()) {
-    text->clear();
-    return Status::Ok();
-  }
-  int64_t port = 0;
-  if (words.size() == 2 && EqualsIgnoreCase(words[0], "no") && EqualsIgnoreCase(words[1], "one")) {
-    text->clear();
-    return Status::Ok();
-  }
-  const bool whole = words.size() == 2 && ParseInt64(words[1], &port) == NumberError::kNone &&
-                     port > 0 && port <= UINT16_MAX;
-  if (!whole) return Invalid("replicaof takes a host and a port");
-  *text = std::string(words[0]) + " " + std::to_string(port);
-  return Status::Ok();
-}
-
-// It stands among other words in what is published, so it is one; letters as Sentinel has them.
-Status CheckSentinelName(std::string* text) {
-  const bool plain = std::all_of(text->begin(), text->end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_';
-  });
-  if (plain) return Status::Ok();
-  return Invalid("sentinel-name takes letters, digits and any of .-_");
-}
-
-// Words host:port, each once.
-Status CheckClusterNodes(std::string* text) {
-  constexpr size_t kNodesMax{63};
-  std::vector<std::string> nodes;
-  for (const std::string_view word : Words(*text)) {
-    const size_t colon = word.rfind(':');
-    int64_t port = 0;
-    const bool whole = colon != std::string_view::npos && colon > 0 &&
-                       ParseInt64(word.substr(colon + 1), &port) == NumberError::kNone &&
-                       port > 0 && port <= UINT16_MAX;
-    if (!whole) return Invalid("cluster-nodes takes words host:port");
-    std::string_view host = word.substr(0, colon);
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-      host = host.substr(1, host.size() - 2);
-    std::string node = std::string(host) + ":" + std::to_string(port);
-    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end())
-      return Invalid("cluster-nodes names an address twice");
-    nodes.push_back(std::move(node));
-  }
-  if (nodes.size() > kNodesMax) return Invalid("cluster-nodes names too many nodes");
-  text->clear();
-  for (const std::string& node : nodes) text->append(text->empty() ? "" : " ").append(node);
-  return Status::Ok();
-}
-
 constexpr std::string_view kLogLevels[] = {"debug", "verbose", "notice", "warning", "nothing"};
 constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
 constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
 constexpr std::string_view kAuthClientsWords[] = {"no", "yes", "optional"};
 constexpr std::string_view kReplicaKindWords[] = {"voter", "standby", "witness"};
+constexpr std::string_view kClusterReadsWords[] = {"local", "leader", "linearizable"};
 constexpr std::string_view kReplicaReadsWords[] = {"stale", "no", "linearizable"};
 constexpr std::string_view kChannelWords[] = {"allchannels", "resetchannels"};
 constexpr std::string_view kTrackingNames[] = {"row", "table", "both"};
@@ -355,6 +238,7 @@ const ConfigOption kOptions[] = {
      .kind = Kind::kInteger,
      .member = &Config::maxclients,
      .help = "Clients at the same time.",
+     .topic = ConfigTopic::kClients,
      .low = 1,
      .high = kInt32Max},
     {.name = "protected-mode",
@@ -384,14 +268,20 @@ const ConfigOption kOptions[] = {
      .kind = Kind::kMemory,
      .member = &Config::reply_max_bytes,
      .help = "Largest reply of one row, of one CMGET or CROWS, and of the reads of one EXEC: a "
-             "read beyond "
-             "it is TOOLARGE.",
+             "read beyond it is TOOLARGE.",
      .low = 1},
     {.name = "maxmemory",
      .kind = Kind::kMemory,
      .member = &Config::maxmemory,
      .help = "Bytes of data beyond which writes are refused with OOM; 0: no limit.",
      .topic = ConfigTopic::kMemory},
+    {.name = "maxmemory-clients",
+     .kind = Kind::kText,
+     .member = &Config::maxmemory_clients,
+     .help = "What clients may take together, bytes or a percentage of maxmemory: beyond it the "
+             "largest are disconnected; 0: their requests a half of maxmemory.",
+     .check = CheckMaxmemoryClients,
+     .derive = DeriveMaxmemoryClients},
     {.name = "maxmemory-policy",
      .kind = Kind::kEnum,
      .member = &Config::maxmemory_policy,
@@ -705,6 +595,27 @@ const ConfigOption kOptions[] = {
      .member = &Config::replica_max_lag,
      .help = "Milliseconds that a replica may be behind and still answer reads; 0: any.",
      .high = kInt32Max},
+    {.name = "cluster-forward",
+     .kind = Kind::kBool,
+     .member = &Config::cluster_forward,
+     .help = "In a replica set, commands for the leader are passed on to it.",
+     .topic = ConfigTopic::kNone},
+    {.name = "cluster-acl",
+     .kind = Kind::kBool,
+     .member = &Config::cluster_acl,
+     .help = "In a replica set, users belong to the set and not to each node.",
+     .topic = ConfigTopic::kNone},
+    {.name = "cluster-wait",
+     .kind = Kind::kInteger,
+     .member = &Config::cluster_wait,
+     .help = "Milliseconds that a command waits for a leader that could take it.",
+     .low = 0,
+     .high = 3'600'000},
+    {.name = "cluster-reads",
+     .kind = Kind::kEnum,
+     .member = &Config::cluster_reads,
+     .help = "Who answers reads on a follower: this node, or the leader.",
+     .words = kClusterReadsWords},
     {.name = "replica-priority",
      .kind = Kind::kInteger,
      .member = &Config::replica_priority,
@@ -722,7 +633,8 @@ const ConfigOption kOptions[] = {
      .member = &Config::replica_announce_ip,
      .help = "Address by which others reach this node; empty: the one that they see.",
      .flags = kConfigImmutable,
-     .topic = ConfigTopic::kReplication},
+     .topic = ConfigTopic::kReplication,
+     .check = CheckAnnouncedHost},
     {.name = "replica-announce-port",
      .kind = Kind::kInteger,
      .member = &Config::replica_announce_port,
@@ -891,6 +803,12 @@ const ConfigOption kOptions[] = {
      .member = &Config::agg_max_memory,
      .help = "What the groups of a CAGG may take in each of its threads; beyond it the command is "
              "TOOLARGE.",
+     .low = 64 * 1024},
+    {.name = "work-max-memory",
+     .kind = Kind::kMemory,
+     .member = &Config::work_max_memory,
+     .help = "What the groups of all CAGGs together may take, and at most a quarter of maxmemory: "
+             "others wait.",
      .low = 64 * 1024},
     {.name = "agg-threads",
      .kind = Kind::kInteger,

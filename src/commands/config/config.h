@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cellar/status.h"
+#include "commands/config/memory_config.h"
 
 namespace cellar {
 
@@ -24,6 +25,7 @@ enum class DebugAccess : int64_t { kNo, kLocal, kYes };
 enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
 enum class ReplicaKind : int64_t { kVoter, kStandby, kWitness };
 enum class ReplicaReads : int64_t { kStale, kNo, kLinearizable };
+enum class ClusterReads : int64_t { kLocal, kLeader, kLinearizable };
 enum class TlsAuthClients : int64_t { kNo, kYes, kOptional };
 
 // One class of client-output-buffer-limit. 0 is no limit.
@@ -48,7 +50,7 @@ enum class TrackingNames : uint8_t { kRow, kTable, kBoth };
 // One up to two cores; beyond, half of them and at most four.
 int64_t DefaultIoThreads();
 
-struct Config {
+struct Config : MemoryConfig {
   // network
   std::string bind{"127.0.0.1 -::1"};
   int64_t port{6479};
@@ -65,7 +67,6 @@ struct Config {
   std::string client_output_buffer_limit{
       "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"};
   int64_t reply_max_bytes{512LL << 20};
-  int64_t maxmemory{0};
   int64_t maxmemory_policy{0};
   int64_t max_value_bytes{64LL << 20};
   // persistence
@@ -128,6 +129,10 @@ struct Config {
   int64_t replica_kind{static_cast<int64_t>(ReplicaKind::kVoter)};
   int64_t replica_reads{0};
   int64_t replica_max_lag{0};
+  bool cluster_forward{false};
+  bool cluster_acl{true};
+  int64_t cluster_wait{1000};  // milliseconds
+  int64_t cluster_reads{static_cast<int64_t>(ClusterReads::kLocal)};
   int64_t replica_priority{100};
   std::string replica_announce_ip;
   int64_t replica_announce_port{0};
@@ -160,7 +165,6 @@ struct Config {
   int64_t heat_sample{64};
   // cells
   int64_t scan_reply_max_bytes{16LL << 20};
-  int64_t agg_max_memory{64LL << 20};
   int64_t agg_threads{1};
   int64_t read_threads{1};
   int64_t snapshot_cursor_timeout{60};
@@ -186,6 +190,7 @@ enum class ConfigTopic : uint8_t {
   kBind,
   kPort,
   kKeepalive,
+  kClients,
   kPassword,
   kAclLogLength,
   kTls,

@@ -3,6 +3,7 @@
 
 #include <glob.h>
 
+#include <cerrno>
 #include <set>
 #include <utility>
 
@@ -11,7 +12,7 @@
 #include "base/text/glob.h"
 #include "base/text/near_word.h"
 #include "base/text/quote.h"
-#include "commands/words/arguments.h"
+#include "commands/arguments/arguments.h"
 #include "resp/request_parser.h"
 
 namespace cellar {
@@ -108,8 +109,12 @@ Status ReadFile(Config* config, const std::string& path, int depth) {
 // pattern stands for the files that match it, in the order of their names; there may be none.
 Status Include(Config* config, const std::string& name, int depth) {
   if (GlobIsLiteral(name)) return ReadFile(config, name, depth);
+  // A folder that is not there holds no file.
+  const auto is_fault = [](const char* /*folder*/, int error) noexcept {
+    return error == ENOENT ? 0 : 1;
+  };
   glob_t found{};
-  const int failure = ::glob(name.c_str(), GLOB_ERR, nullptr, &found);
+  const int failure = ::glob(name.c_str(), 0, is_fault, &found);
   const std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   if (failure != 0 && failure != GLOB_NOMATCH) {
@@ -213,12 +218,11 @@ std::string ConfigLine(const ConfigOption& option, const std::string& value) {
   return std::string(option.name) + " " + FileText(option, value) + "\n";
 }
 
-// Keeps all that people have written: comments, order, `include` lines. An option that only an
-// included file sets is added here too, and one that a file included behind its line sets otherwise
-// is said once more at the end, where the last word counts.
+// Keeps all that people have written: comments, order, `include` lines. What an included file says
+// is not said again; an option that it sets otherwise than it is now is said at the end, where the
+// last word counts.
 std::string RewriteConfigText(const Config& config, const std::vector<std::string>& user_lines,
                               std::string_view text) {
-  const Config defaults;
   std::set<std::string_view> written;
   std::string out;
   std::string bytes;
@@ -257,17 +261,17 @@ std::string RewriteConfigText(const Config& config, const std::vector<std::strin
       out += line_of(*option);
     }  // else: a repeated option's later line, now part of the first
   }
-  for (const ConfigOption& option : ConfigOptions()) {
-    if (written.contains(option.name)) continue;
-    if (ConfigOptionText(config, option) == ConfigOptionText(defaults, option)) continue;
-    add(option);
-  }
   Config again;  // what the next start would read, as far as it can be read
   (void)ReadConfigText(&again, out, "the file");
   for (const ConfigOption& option : ConfigOptions()) {
-    // Lines of those that add up cannot take back what has been said.
-    if (Repeats(option.name)) continue;
-    if (ConfigOptionText(again, option) != ConfigOptionText(config, option)) add(option);
+    if (ConfigOptionText(again, option) == ConfigOptionText(config, option)) continue;
+    // Its lines add up, unless they begin anew.
+    if (option.name == "save" && written.contains(option.name)) {
+      if (!std::exchange(signed_already, true)) out.append(kRewriteSign).append("\n");
+      out += ConfigLine(option, "");
+      if (ConfigOptionText(config, option).empty()) continue;
+    }
+    add(option);
   }
   if (!users_written && !user_lines.empty() && !signed_already) {
     out.append(kRewriteSign).append("\n");
@@ -276,13 +280,12 @@ std::string RewriteConfigText(const Config& config, const std::vector<std::strin
   return out;
 }
 
-Status RewriteConfigFile(const Config& config, const std::vector<std::string>& user_lines,
-                         const std::string& path) {
-  FileSystem& files = FileSystem::Posix();
-  std::string text;
-  ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
-  if (exists) RETURN_IF_ERROR(ReadWholeFile(files, path, &text));
-  return ReplaceFile(path, RewriteConfigText(config, user_lines, text));
+std::vector<std::vector<std::string>> IncludedUsers(std::string_view text) {
+  // Its own `user` lines stand in the way of nobody: those of a file that is included count first.
+  const std::string others = RewriteConfigText(Config(), {}, text);
+  Config read;
+  (void)ReadConfigText(&read, others, "the file");
+  return read.users;
 }
 
 }  // namespace cellar

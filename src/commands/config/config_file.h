@@ -30,14 +30,13 @@ Status ReadConfigFile(Config* config, const std::string& path);
 Status ReadCommandLine(Config* config, const std::vector<std::string>& words);
 
 // CONFIG REWRITE: `text` with the values of `config`: lines of known options are replaced where
-// they stand, comments and order stay, what is missing and not the default is added at the end.
-// `user` lines make room for `user_lines`.
+// they stand, comments and order stay, what it and the files that it includes do not say is added
+// at the end. `user` lines make room for `user_lines`.
 std::string RewriteConfigText(const Config& config, const std::vector<std::string>& user_lines,
                               std::string_view text);
 // A line that sets `option`.
 std::string ConfigLine(const ConfigOption& option, const std::string& value);
-// Rewrites the text of a file: written beside it, synced, renamed over it.
-Status RewriteConfigFile(const Config& config, const std::vector<std::string>& user_lines,
-                         const std::string& path);
+// The users that files define which `text` includes, as far as these can be read.
+std::vector<std::vector<std::string>> IncludedUsers(std::string_view text);
 
 }  // namespace cellar

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/os/file.h"
 #include "base/text/quote.h"
+#include "base/text/sealed_text.h"
 #include "commands/config/config_file.h"
 
 namespace cellar {
@@ -23,6 +24,12 @@ bool NamesOption(const std::vector<std::string>& command_line, const ConfigOptio
 Status ReadOverride(const std::string& path, Config* config) {
   ASSIGN_OR_RETURN(const bool exists, FileSystem::Posix().Exists(path));
   if (!exists) return Status::Ok();
+  ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(FileSystem::Posix(), path));
+  if (SealOfOptions(text) == Seal::kWrong)
+    return Status::Error(ErrorCode::kErr,
+                         path +
+                             ": its checksum is wrong: the file is damaged, or was changed by "
+                             "hand. If it is right as it is, take its first and last line out");
   Config read = *config;
   read.users.clear();
   RETURN_IF_ERROR(ReadConfigFile(&read, path));
@@ -36,6 +43,36 @@ Status ReadOverride(const std::string& path, Config* config) {
   if (read.users.empty()) read.users = std::move(config->users);
   *config = std::move(read);
   return Status::Ok();
+}
+
+Status Refused(std::string why) { return Status::Error(ErrorCode::kErr, std::move(why)); }
+
+// Of "user name rules".
+std::string_view NameOfUserLine(std::string_view line) {
+  const size_t begin = line.find(' ') + 1;
+  return line.substr(begin, line.find(' ', begin) - begin);
+}
+
+// Whether a start that reads `read` has the users that there are.
+Status CheckUsers(const Config& read, const ConfigUsers& users) {
+  size_t found = 0;
+  for (const std::vector<std::string>& words : read.users) {
+    const auto line = std::find_if(
+        users.lines.begin(), users.lines.end(),
+        [&words](const std::string& each) { return NameOfUserLine(each) == words[0]; });
+    if (line == users.lines.end()) {
+      return Refused("the user " + Quote(words[0]) +
+                     " is gone, and a file that is only read defines it: take it out there");
+    }
+    ASSIGN_OR_RETURN(const std::string read_line, users.line_of(words));
+    if (read_line != *line) {
+      return Refused("the user " + Quote(words[0]) +
+                     " has changed, and a file that is only read defines it: change it there");
+    }
+    ++found;
+  }
+  if (users.plain || found == users.lines.size()) return Status::Ok();
+  return Refused("the file would not define all users");
 }
 
 }  // namespace
@@ -80,11 +117,51 @@ Status ConfigSources::ReadOver(const Config& defaults, Config* config) {
   return Status::Ok();
 }
 
-Status ConfigSources::Rewrite(const Config& config,
-                              const std::vector<std::string>& user_lines) const {
+Status ConfigSources::Rewrite(Config config, const ConfigUsers& users) {
   CELLAR_ASSERT(can_rewrite());
-  if (override_path_.empty()) return RewriteConfigFile(config, user_lines, file_);
-  return ReplaceFile(override_path_, OverrideText(config, user_lines));
+  if (clients_wanted_ > 0 && config.maxclients == clients_fit_) config.maxclients = clients_wanted_;
+  RETURN_IF_ERROR(override_path_.empty() ? RewriteFile(config, users)
+                                         : RewriteOverride(config, users));
+  if (!NamesOption(command_line_, *FindConfigOption("requirepass")))
+    all_.requirepass = config.requirepass;
+  return Status::Ok();
+}
+
+// The users that an included file has stay there: a second line of a name would be an error.
+Status ConfigSources::RewriteFile(const Config& config, const ConfigUsers& users) const {
+  FileSystem& files = FileSystem::Posix();
+  std::string text;
+  ASSIGN_OR_RETURN(const bool exists, files.Exists(file_));
+  if (exists) RETURN_IF_ERROR(ReadWholeFile(files, file_, &text));
+  std::vector<std::string> lines;
+  if (!users.plain) lines = users.lines;
+  for (const std::vector<std::string>& included : IncludedUsers(text)) {
+    std::erase_if(lines, [&included](const std::string& line) {
+      return NameOfUserLine(line) == included[0];
+    });
+  }
+  text = RewriteConfigText(config, lines, text);
+  Config read;
+  RETURN_IF_ERROR(ReadConfigText(&read, text, file_));
+  for (const ConfigOption& option : ConfigOptions()) {
+    if (ConfigOptionText(read, option) != ConfigOptionText(config, option))
+      return Refused("the file would not set " + Quote(option.name) + " to what it is");
+  }
+  RETURN_IF_ERROR(CheckUsers(read, users));
+  return ReplaceFile(file_, text);
+}
+
+Status ConfigSources::RewriteOverride(const Config& config, const ConfigUsers& users) const {
+  const std::string text =
+      OverrideText(config, users.plain ? std::vector<std::string>() : users.lines);
+  Config read;
+  if (!file_.empty()) RETURN_IF_ERROR(ReadConfigFile(&read, file_));
+  Config over = read;
+  over.users.clear();
+  RETURN_IF_ERROR(ReadConfigText(&over, text, override_path_));
+  if (over.users.empty()) over.users = std::move(read.users);
+  RETURN_IF_ERROR(CheckUsers(over, users));
+  return ReplaceFile(override_path_, text);
 }
 
 std::string ConfigSources::OverrideText(const Config& config,
@@ -105,7 +182,7 @@ std::string ConfigSources::OverrideText(const Config& config,
     text.append(ConfigLine(option, value));
   }
   for (const std::string& line : user_lines) text.append(line).append("\n");
-  return text;
+  return SealOptions(std::move(text));
 }
 
 }  // namespace cellar

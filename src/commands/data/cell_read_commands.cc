@@ -13,7 +13,11 @@
 #include "base/assert.h"
 #include "base/inline.h"
 #include "base/text/number.h"
-#include "commands/catalog/read_syntax.h"
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/read_arguments.h"
+#include "commands/arguments/read_syntax.h"
+#include "commands/arguments/scan_cursor.h"
+#include "commands/catalog/command_form.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/count_run.h"
@@ -23,12 +27,10 @@
 #include "commands/replies/whole_row_reply.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
-#include "commands/words/cell_arguments.h"
-#include "commands/words/read_arguments.h"
-#include "commands/words/scan_cursor.h"
 #include "engine/keys/timestamp.h"
 #include "engine/rows/read_notes.h"
 #include "engine/rows/scan.h"
+#include "engine/scans/scan_notes.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
 
@@ -39,34 +41,6 @@ namespace {
 ReadRequest& ReadRequestOf(const CommandContext&) {
   static thread_local ReadRequest request;
   return request;
-}
-
-struct GetOptions {
-  int64_t at_micros{kTimestampMax};
-  bool timestamp{false};  // WITHTS
-  bool state{false};      // STATE
-};
-
-Result<GetOptions> ParseGetOptions(ArgumentCursor at) {
-  GetOptions options;
-  bool at_said = false;
-  while (!at.done()) {
-    if (at.TakeWord("AT")) {
-      if (at_said) return RepeatedOption("AT");
-      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("AT", "micros"));
-      at_said = true;
-      ASSIGN_OR_RETURN(options.at_micros, ParseTimestamp(word));
-    } else if (at.TakeWord("WITHTS")) {
-      if (options.timestamp) return RepeatedOption("WITHTS");
-      options.timestamp = true;
-    } else if (at.TakeWord("STATE")) {
-      if (options.state) return RepeatedOption("STATE");
-      options.state = true;
-    } else {
-      return UnexpectedWord(at.Peek(), "AT, WITHTS or STATE");
-    }
-  }
-  return options;
 }
 
 // The reply of CGET and what INFO counts. `cell` may be null.
@@ -221,14 +195,25 @@ ScanHeat HeatOfScan(const CommandContext& ctx, const Table& table, const RowOpti
   return {ctx.host, table, rows.reverse ? ScanHeat::Way::kReverse : ScanHeat::Way::kForward};
 }
 
+// A page that becomes long is as long as there is room for.
+WorkMemory::Lease TakePage(CommandContext& ctx, ScanRun* run) {
+  const Config& config = ctx.host.services().config;
+  WorkMemory& work = ctx.host.services().work_memory;
+  work.Configure(config.work_max_memory, config.maxmemory);
+  WorkMemory::Lease page = work.TakePage(run->page_bytes_max());
+  run->LimitPage(page.bytes());
+  return page;
+}
+
 // Runs a scan in the handler, or hands it over as a task.
 void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunOptions&& options) {
   ctx.DependsOn(table.last_lsn());  // what its index has become may have been logged by the read
   options.rights = ctx.rights;
   options.reply_bytes_max = ReplyBytesMax(ctx);
   const bool is_row = options.shown == ScanShown::kRow;
+  const bool is_page = options.shown == ScanShown::kPage;
   const bool is_begun = options.begun.has_value();
-  const bool is_long = options.shown == ScanShown::kPage && !ctx.session.exec_running &&
+  const bool is_long = is_page && !ctx.session.exec_running &&
                        IsKnownLong(ctx.host, table, *scan, options.rows_max, options.cells_max);
   ScanRun run(std::move(scan), std::move(options), ctx.store(), &ctx.reply.buffer(),
               ctx.reply.version());
@@ -241,8 +226,10 @@ void Run(CommandContext& ctx, Table& table, std::unique_ptr<Scan> scan, ScanRunO
     return;
   }
   run.Detach(table);
-  ctx.Continue(
-      std::make_unique<ScanTask>(ctx.host, std::move(run), StartOf(is_long), table.last_lsn()));
+  WorkMemory::Lease page;
+  if (is_page) page = TakePage(ctx, &run);
+  ctx.Continue(std::make_unique<ScanTask>(ctx.host, std::move(run), std::move(page),
+                                          StartOf(is_long), table.last_lsn()));
 }
 
 // `CROW table row` by somebody who may read everything, as most are: without a scan, or by one that
@@ -255,7 +242,8 @@ bool ReadWholeRow(CommandContext& ctx) {
   Table* const table = *found;
   static thread_local std::string key;  // keeps its memory
   key.clear();
-  if (!EncodeRowKey(table->schema(), ctx.args[2], &key).ok()) [[unlikely]]
+  if (!EncodeRowKey(table->schema(), ctx.args[2], &key).ok() || !table->CheckOwned(key).ok())
+      [[unlikely]]
     return false;
   ScanRunOptions options;
   ScanPosition rest;
@@ -284,6 +272,10 @@ void CmdCRow(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
                   ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
+  if (table->clamp() != nullptr) [[unlikely]] {
+    ASSIGN_OR_REPLY(ctx, const std::string key, ctx.store().RowKey(*table, ctx.args[2]));
+    REPLY_IF_ERROR(ctx, table->CheckOwned(key));
+  }
   ScanRunOptions options;
   options.shown = ScanShown::kRow;
   options.format = request.format;
@@ -395,7 +387,7 @@ Result<Table*> FindScanned(CommandContext& ctx) {
 
 void CmdCScan(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
-  REPLY_IF_ERROR(ctx, CheckCursorForm(ctx.args[2]));
+  REPLY_IF_ERROR(ctx, WithForm(ctx.command, CheckCursorForm(ctx.args[2])));
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kScan, ArgumentCursor(ctx.args, 3), &request));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindScanned(ctx));
   ScanRunOptions options;
@@ -416,6 +408,7 @@ void CmdCScan(CommandContext& ctx) {
     options.notes = ReadNotes(table->schema(), request.rows, request.cells);
   }
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan, OpenScan(ctx, *table, request, &options));
+  if (request.stats) NoteScan(*table, *scan, &options.notes);
   options.heat = HeatOfScan(ctx, *table, request.rows);
   Run(ctx, *table, std::move(scan), std::move(options));
 }
@@ -430,7 +423,9 @@ std::optional<uint64_t> KnownCount(const CommandContext& ctx, const Table& table
   const bool all_cells = cells.columns.empty() && cells.time.all() && !cells.filter &&
                          cells.columns_skip == 0 && cells.super_columns_max == kUnlimited &&
                          cells.columns_max == kUnlimited;
-  if (!all_rows || !all_cells || !MayReadTable(ctx) || table.MayHoldDropped()) return std::nullopt;
+  if (!all_rows || !all_cells || !MayReadTable(ctx) || table.MayHoldDropped() ||
+      table.clamp() != nullptr)
+    return std::nullopt;
   if (request.by == CountBy::kRows) return table.counters().rows;
   if (request.by == CountBy::kCells && cells.versions_max == kUnlimited) return table.cells();
   return std::nullopt;
@@ -472,7 +467,7 @@ constexpr Command kRows[] = {
      .group = "cell",
      .summary = "Returns the newest value of a column, or the newest at or before a time.",
      .complexity = "O(log n) where n is the number of cells in the locality group",
-     .syntax = "table row column [AT micros] [WITHTS] [STATE]",
+     .syntax = "table row column [AT time] [WITHTS] [STATE]",
      .handler = CmdCGet},
     {.name = "cmget",
      .arity = -4,
@@ -513,7 +508,7 @@ constexpr Command kRows[] = {
      .group = "cell",
      .summary = "Returns a row as a map from column to value.",
      .complexity = "O(log n + m) where m is the number of cells of the row",
-     .syntax = "table row " CELLAR_CELL_OPTIONS,
+     .syntax = kRowSyntax,
      .handler = CmdCRow},
     {.name = "crows",
      .arity = -4,
@@ -524,7 +519,7 @@ constexpr Command kRows[] = {
      .summary = "Returns rows as maps from column to value, in the order in which they are named, "
                 "all as at one moment. The map of a row that is not there is empty.",
      .complexity = "O(n log n + m) for n rows of m cells",
-     .syntax = "table count row... " CELLAR_CELL_OPTIONS,
+     .syntax = kRowsSyntax,
      .handler = CmdCRows},
     {.name = "cscan",
      .arity = -3,
@@ -535,7 +530,7 @@ constexpr Command kRows[] = {
      .summary = "Returns rows in key order, with a cursor for the next call. A scan begins and "
                 "ends with 0.",
      .complexity = "O(log n + m) for each call, where m is the number of cells examined",
-     .syntax = "table cursor " CELLAR_ROW_OPTIONS " " CELLAR_CELL_OPTIONS,
+     .syntax = kScanSyntax,
      .handler = CmdCScan},
     {.name = "ccount",
      .arity = -2,
@@ -547,8 +542,7 @@ constexpr Command kRows[] = {
      .complexity =
          "O(log n + m) where m is the number of cells examined; O(families) for all rows, or all "
          "cells (VERSIONS ALL BY CELLS), of a table of which retention drops nothing",
-     .syntax =
-         "table " CELLAR_ROW_OPTIONS " " CELLAR_CELL_OPTIONS " [BY (ROWS|GROUPS|COLUMNS|CELLS)]",
+     .syntax = kCountSyntax,
      .handler = CmdCCount},
 };
 

@@ -3,14 +3,24 @@
 // or not at all; CUPDATE is one for each of its rows.
 //
 // One RowWrite is kept for all commands of the thread, so that the usual command allocates nothing.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/assert.h"
 #include "base/inline.h"
+#include "base/text/ascii.h"
+#include "base/text/quote.h"
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/read_arguments.h"
+#include "commands/arguments/read_syntax.h"
+#include "commands/arguments/write_arguments.h"
+#include "commands/catalog/command_form.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/change_task.h"
@@ -18,11 +28,9 @@
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "commands/session/table_events.h"
-#include "commands/words/cell_arguments.h"
-#include "commands/words/read_arguments.h"
-#include "commands/words/write_arguments.h"
 #include "engine/request/row_update.h"
 #include "engine/request/row_write.h"
+#include "engine/schema/column_set.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -42,8 +50,8 @@ CELLAR_INLINE RowWrite& RowWriteOf(const CommandContext& ctx) {
 }
 
 // NotifyRow, if it has anything to do.
-void TellOfRow(const CommandContext& ctx, const Table& table, std::string_view row) {
-  if (ctx.host.services().rows_are_heard()) [[unlikely]]
+void NotifyRowChanged(const CommandContext& ctx, const Table& table, std::string_view row) {
+  if (ctx.host.services().has_row_listeners()) [[unlikely]]
     NotifyRow(ctx.host, ctx.command.row->name, table, row);
 }
 
@@ -59,7 +67,7 @@ const RowWriteResult* WriteToOrReply(CommandContext& ctx, Table& table, const Ro
     return nullptr;
   }
   if (result.changed_something()) {
-    TellOfRow(ctx, table, write.allocates ? result.row : write.row);
+    NotifyRowChanged(ctx, table, write.allocates ? result.row : write.row);
   }
   return &result;
 }
@@ -120,7 +128,7 @@ void CmdCPut(CommandContext& ctx) {
   if (const Status done = ctx.store().Put(*table, row, cells); !done.ok()) [[unlikely]]
     return RefusePut(ctx, *table, cells, done);
   ctx.DependsOn(table->last_lsn());
-  TellOfRow(ctx, *table, row);
+  NotifyRowChanged(ctx, *table, row);
   ctx.reply.Ok();
 }
 
@@ -133,10 +141,37 @@ void CmdCAdd(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
+// NOFAMILY with CDEL's form, if a family that the table has not is a word that reads have in front
+// of their columns. The error of a bad row key comes first; who may not do everything is not told
+// which families there are.
+Status CheckDeletedFamilies(const CommandContext& ctx, const Table& table, const RowWrite& write) {
+  constexpr std::string_view kWords[]{"COLUMNS", "COUNT",  "FAMILY", "FILTER", "INDEX",
+                                      "PREFIX",  "RANGE",  "ROWS",   "TS",     "VERSIONS",
+                                      "WHERE",   "COLUMN", "AT"};
+  if (ctx.rights != nullptr) return Status::Ok();
+  for (const CellOp& op : write.ops) {
+    if (op.kind != CellOp::Kind::kDelete ||
+        table.schema().FindFamily(op.selector.family) != nullptr)
+      continue;
+    const std::string_view name = op.selector.family;
+    const bool is_word =
+        std::any_of(std::begin(kWords), std::end(kWords),
+                    [name](std::string_view word) { return EqualsIgnoreCase(name, word); });
+    std::string key;
+    if (!is_word || !EncodeRowKey(table.schema(), write.row, &key).ok()) return Status::Ok();
+    return WithForm(ctx.command,
+                    Status::Error(ErrorCode::kNoFamily,
+                                  "no family " + Quote(name) + " in table " + Quote(table.name())));
+  }
+  return Status::Ok();
+}
+
 void CmdCDel(CommandContext& ctx) {
   RowWrite& write = RowWriteOf(ctx);
   REPLY_IF_ERROR(ctx, ParseDelete(ArgumentCursor(ctx.args, kFirstOption), &write));
-  const RowWriteResult* const result = WriteOrReply(ctx, write);
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
+  REPLY_IF_ERROR(ctx, CheckDeletedFamilies(ctx, *table, write));
+  const RowWriteResult* const result = WriteToOrReply(ctx, *table, write);
   if (result == nullptr) return;
   if (!result->conditions_held) return ctx.reply.Null();
   uint64_t cells = 0;
@@ -175,7 +210,7 @@ void CmdCDelRange(CommandContext& ctx) {
   // No family is asked about: access control has demanded the whole table (KeyScope::kTable).
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<SlicedChange> change, ctx.store().DeleteRows(*table, rows));
-  RunChange(ctx, *table, std::move(change), ChangeReply::kRowsDeleted);
+  RunChange(ctx, *table, std::move(change), ChangeReply::kRowsDeleted, {});
 }
 
 // CINCRBY, CINCRBYFLOAT, CAPPEND: one op, whose result is the reply. Null: an error, which has been
@@ -251,9 +286,14 @@ void CmdCUpdate(CommandContext& ctx) {
   update->rows = std::move(request.rows);
   update->rows_max = request.changes_max;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
+  const Config& config = ctx.host.services().config;
+  WorkMemory& work = ctx.host.services().work_memory;
+  work.Configure(config.work_max_memory, config.maxmemory);
+  WorkMemory::Lease list = work.TakeIfRoom(WorkKind::kUpdate, kUpdateRowsSortedBytes);
+  update->may_sort = list.bytes() > 0;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<SlicedChange> change,
                   ctx.store().UpdateRows(*table, std::move(update), ctx.rights));
-  RunChange(ctx, *table, std::move(change), ChangeReply::kRowsUpdated);
+  RunChange(ctx, *table, std::move(change), ChangeReply::kRowsUpdated, std::move(list));
 }
 
 constexpr KeySpec kRowWritten{.first = 1, .access = KeyAccess::kReadWrite, .row = 2};
@@ -268,8 +308,8 @@ constexpr Command kRows[] = {
      .summary = "Writes cells of a row, all or none. Null if a condition does not hold.",
      .complexity = "O(log n) for each cell and each index of its column, where n is the number of "
                    "cells in the locality group",
-     .syntax = "table row [NX|XX] [IF predicate]... (column value [AS type] [TS micros] "
-               "[TTL duration|EXPIREAT micros])...",
+     .syntax = "table row [NX|XX] [IF predicate]... (column value [AS type] [TS time] "
+               "[TTL duration|EXPIREAT time])...",
      .handler = CmdCPut},
     {.name = "cadd",
      .arity = -5,
@@ -280,7 +320,7 @@ constexpr Command kRows[] = {
      .summary = "Folds inputs into cells of aggregate families, all or none. Null if a condition "
                 "does not hold.",
      .complexity = "O(log n) for each input",
-     .syntax = "table row [IF predicate]... (column input [TS micros])...",
+     .syntax = "table row [IF predicate]... (column input [TS time])...",
      .handler = CmdCAdd},
     {.name = "cdel",
      .arity = -3,
@@ -344,8 +384,8 @@ constexpr Command kRows[] = {
                 "condition does not hold.",
      .complexity = "O(log n) for each change",
      .syntax = "table row [IF predicate]... "
-               "(PUT column value [AS type] [TS micros] [TTL duration | EXPIREAT micros] | "
-               "ADD column input [TS micros] | MERGE column state [TS micros] | "
+               "(PUT column value [AS type] [TS time] [TTL duration | EXPIREAT time] | "
+               "ADD column input [TS time] | MERGE column state [TS time] | "
                "DEL (column|family|COLPREFIX family prefix|COLRANGE family min max) "
                "[TIME min max] | DELROW | INCR column delta | APPEND column bytes)... "
                "[ELSE op...]",
@@ -360,13 +400,7 @@ constexpr Command kRows[] = {
                 "number of rows changed.",
      .complexity = "O(log n + m) where m is the number of rows in the selection, and O(log n) for "
                    "each change, in slices",
-     .syntax = "table (PREFIX prefix | RANGE min max | ROWS count row... | "
-               "INDEX index [EQ count value...] [BETWEEN min max] [FROM count value...] | ALL) "
-               "[NOINDEX] [WHERE predicate]... [LIMIT count] "
-               "(PUT column value [AS type] [TS micros] [TTL duration | EXPIREAT micros] | "
-               "ADD column input [TS micros] | MERGE column state [TS micros] | "
-               "DEL (column|family|COLPREFIX family prefix|COLRANGE family min max) "
-               "[TIME min max] | DELROW | INCR column delta | APPEND column bytes)...",
+     .syntax = kUpdateSyntax,
      .handler = CmdCUpdate},
 };
 

@@ -15,19 +15,25 @@
 #include <vector>
 
 #include "base/text/quote.h"
+#include "base/text/time_text.h"
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/read_arguments.h"
+#include "commands/arguments/scan_cursor.h"
+#include "commands/arguments/write_arguments.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/replies/sliced_read.h"
 #include "commands/replies/visible_table.h"
 #include "commands/session/command_context.h"
-#include "commands/words/cell_arguments.h"
-#include "commands/words/read_arguments.h"
-#include "commands/words/scan_cursor.h"
-#include "commands/words/write_arguments.h"
 #include "engine/aggregate/aggregate_plan.h"
 #include "engine/request/row_update.h"
+#include "engine/rows/arrival_watch.h"
 #include "engine/rows/read_notes.h"
+#include "engine/rows/row_resolver.h"
+#include "engine/rows/time_unit.h"
 #include "engine/scans/explain.h"
+#include "engine/scans/refusal_order.h"
+#include "engine/scans/scan_notes.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
 
@@ -40,9 +46,11 @@ struct Explained {
   std::string_view table;
   ReadRequest request;
   std::optional<AggregateRequest> aggregate;  // CAGG
+  std::optional<RowWrite> update;             // CUPDATE
   std::string_view cursor{"0"};
   uint64_t rows_max{kUnlimited};
   uint64_t cells_max{kUnlimited};
+  std::vector<std::string> notes;  // of what a CUPDATE would write
 };
 
 Status AddColumn(std::string_view word, Explained* read) {
@@ -58,26 +66,8 @@ void ReadRow(std::string_view row, Explained* read) {
 Status ReadCGet(Arguments words, Explained* read) {
   ReadRow(words[2], read);
   RETURN_IF_ERROR(AddColumn(words[3], read));
-  ArgumentCursor at(words, 4);
-  bool at_said = false;
-  bool timestamp_said = false;
-  bool state_said = false;
-  while (!at.done()) {
-    if (at.TakeWord("AT")) {
-      if (at_said) return RepeatedOption("AT");
-      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("AT", "micros"));
-      ASSIGN_OR_RETURN(read->request.cells.time.max_micros, ParseTimestamp(word));
-      at_said = true;
-    } else if (at.TakeWord("WITHTS")) {
-      if (timestamp_said) return RepeatedOption("WITHTS");
-      timestamp_said = true;
-    } else if (at.TakeWord("STATE")) {
-      if (state_said) return RepeatedOption("STATE");
-      state_said = true;
-    } else {
-      return UnexpectedWord(at.Peek(), "AT, WITHTS or STATE");
-    }
-  }
+  ASSIGN_OR_RETURN(const GetOptions options, ParseGetOptions(ArgumentCursor(words, 4)));
+  read->request.cells.time.max_micros = options.at_micros;
   return Status::Ok();
 }
 
@@ -137,12 +127,17 @@ Status ReadCAgg(Arguments words, Explained* read) {
   return ParseAggregate(ArgumentCursor(words, 2), &read->request, &read->aggregate.emplace());
 }
 
-// The ops are read, and done to nothing.
+// The ops are checked, and done to nothing.
 Status ReadCUpdate(Arguments words, Explained* read) {
   ArgumentCursor at(words, 2);
-  RowWrite write;
   RETURN_IF_ERROR(ParseUpdateOptions(&at, &read->request));
+  RowWrite& write = read->update.emplace();
   RETURN_IF_ERROR(ParseUpdateOps(at, &write));
+  for (const CellOp& op : write.ops) {
+    if (!op.timestamp_micros) continue;
+    std::string note = LargerUnitNote("TS", *op.timestamp_micros, NowOfTexts());
+    if (!note.empty()) read->notes.push_back(std::move(note));
+  }
   read->request.rows.cells_wanted = false;
   read->request.rows.reordered_max = kUpdateRowsSortedMax;
   read->request.cells.timestamps = false;
@@ -223,7 +218,8 @@ class ExplainRun {
   }
 
   // What is known when it has ended.
-  void Reply(ReplyWriter& reply) const {
+  void Reply(ReplyWriter& reply) {
+    scan_->AddNotes(&notes_);
     ReplyPlan(reply, 1);
     ReplyExamined(reply);
   }
@@ -311,6 +307,29 @@ Result<bool> ReadExplained(Arguments words, Explained* read) {
   return true;
 }
 
+// What the command would refuse beside its scan: BY and REDUCE of a CAGG, the ops of a CUPDATE.
+// `cells` are its options as they were said.
+Status CheckOtherPart(CommandContext& ctx, const Table& table, Explained* read,
+                      const CellOptions& cells) {
+  const RowOptions& rows = read->request.rows;
+  if (read->aggregate) {
+    return InTable(
+        AggregatePlan::Compile(table.schema(), *read->aggregate, cells.columns, rows.reverse)
+            .status(),
+        table);
+  }
+  if (!read->update) return Status::Ok();
+  // Nobody else hears of cells that are not written.
+  ArrivalWatch arrivals;
+  RowResolver resolver(ctx.store().engine(), arrivals);
+  read->update->conditions = rows.where;
+  return InTable(resolver.CheckRequest(table, *read->update,
+                                       {.now_micros = ctx.store().now_micros(),
+                                        .stamp_micros = ctx.store().now_micros(),
+                                        .value_bytes_max = ctx.store().options().value_bytes_max}),
+                 table);
+}
+
 // Compiles the read as its own command would, cursor included. ANALYZE runs it as well and throws
 // away what it finds; one that is long goes on as a task.
 void CmdCExplain(CommandContext& ctx) {
@@ -331,18 +350,22 @@ void CmdCExplain(CommandContext& ctx) {
     from = std::move(cursor.position);
   }
   std::vector<ColumnSelector> targets;
-  if (read.aggregate) {
-    REPLY_IF_ERROR(ctx, AggregatePlan::Compile(table->schema(), *read.aggregate,
-                                               read.request.cells.columns, rows.reverse)
-                            .status());
-    NarrowToTargets(*read.aggregate, rows, &read.request.cells, &targets);
+  const CellOptions plain = read.request.cells;
+  if (read.aggregate) NarrowToTargets(*read.aggregate, rows, &read.request.cells, &targets);
+  Result<ScanExplained> explained =
+      ctx.store().ExplainRows(*table, rows, read.request.cells, goes_on ? &from : nullptr);
+  const Status other = CheckOtherPart(ctx, *table, &read, plain);
+  if (!other.ok() || !explained.ok()) {
+    const ReadView view(*table, ctx.store().now_micros());
+    return ctx.Fail(FirstRefusal(view, rows, explained.status(), other, [&] {
+      return ctx.store().ScanRows(*table, rows, plain, nullptr).status();
+    }));
   }
-  ASSIGN_OR_REPLY(
-      ctx, ScanExplained explained,
-      ctx.store().ExplainRows(*table, rows, read.request.cells, goes_on ? &from : nullptr));
   ctx.DependsOn(table->last_lsn());  // what its index has become may have been logged by the read
-  ExplainRun run(read, std::move(explained), ReadNotes(table->schema(), rows, read.request.cells),
-                 ctx.host.clock());
+  std::vector<std::string> notes = ReadNotes(table->schema(), rows, read.request.cells);
+  NoteScan(*table, *explained->scan, &notes);
+  notes.insert(notes.end(), read.notes.begin(), read.notes.end());
+  ExplainRun run(read, *std::move(explained), std::move(notes), ctx.host.clock());
   if (!analyze) return run.ReplyPlan(ctx.reply, 0);
   RunInSlices(ctx, std::move(run), table->last_lsn());
 }

@@ -2,9 +2,12 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/assert.h"
 #include "base/text/duration.h"
 #include "base/text/quote.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/change_task.h"
@@ -14,7 +17,6 @@
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/table_events.h"
-#include "commands/words/schema_arguments.h"
 #include "engine/schema/schema.h"
 #include "store/store.h"
 
@@ -49,10 +51,15 @@ void CmdFamilyAlter(CommandContext& ctx) {
                   ParseFamily(FamilyVerb::kAlter, ArgumentCursor(ctx.args, 3)));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   REPLY_IF_ERROR(ctx, CheckMayWrite(ctx, family.name));
+  const FamilyOptions& options = family.options;
+  const bool looks = (options.type || !options.columns.empty()) &&
+                     options.other_cells.value_or(OtherCells::kRefuse) != OtherCells::kKeep;
+  if (looks) REPLY_IF_ERROR(ctx, CheckMayRead(ctx, family.name));  // errors tell of cells
   ASSIGN_OR_REPLY(
       ctx, std::unique_ptr<SlicedChange> change,
-      ctx.store().AlterFamily(*table, {.name = family.name, .options = std::move(family.options)}));
-  RunChange(ctx, *table, std::move(change), ChangeReply::kOk);
+      ctx.store().AlterFamily(*table, {.name = family.name, .options = std::move(family.options)},
+                              ctx.rights));
+  RunChange(ctx, *table, std::move(change), ChangeReply::kOk, {});
 }
 
 void CmdFamilyDrop(CommandContext& ctx) {
@@ -64,7 +71,10 @@ void CmdFamilyDrop(CommandContext& ctx) {
 
 // The family's part of the memory of its locality group, by the bytes of its cells: the shares of a
 // group's families add up to what the group takes.
-uint64_t MemoryShare(const Table& table, const FamilySchema& family) {
+// Who may not read all of the table is told of the cells alone: what the group takes besides moves
+// with families that are hidden.
+uint64_t MemoryShare(const Table& table, const FamilySchema& family, bool sees_all) {
+  if (!sees_all) return table.family_counters(family).bytes;
   uint64_t all{0};
   for (const FamilySchema& other : table.schema().families) {
     if (other.group == family.group) all += table.family_counters(other).bytes;
@@ -79,6 +89,7 @@ uint64_t MemoryShare(const Table& table, const FamilySchema& family) {
 struct FamilyInfo {
   std::string name;
   std::string type;
+  std::vector<std::pair<std::string, std::string_view>> columns;  // qualifier, type
   std::string order;
   std::string versions;
   std::string ttl;
@@ -92,9 +103,10 @@ struct FamilyInfo {
   Store::FamilyOnDisk on_disk;
   uint64_t memory_bytes{0};
   uint64_t reclaimed{0};
+  bool sees_all{true};
 
   // All is copied at once: the family may be altered or dropped while its cells are counted.
-  FamilyInfo(Store& store, const Table& table, const FamilySchema& family)
+  FamilyInfo(Store& store, const Table& table, const FamilySchema& family, bool may_see_all)
       : name(family.name),
         type(family.type.has_value() ? ValueTypeName(*family.type) : std::string_view("none")),
         order(family.order.spec()),
@@ -108,14 +120,21 @@ struct FamilyInfo {
         compressed(table.family_counters(family).packed_cells),
         saved(table.family_counters(family).saved_bytes),
         on_disk(store.OnDisk(table, family)),
-        memory_bytes(MemoryShare(table, family)),
-        reclaimed(table.family_counters(family).reclaimed) {
+        memory_bytes(MemoryShare(table, family, may_see_all)),
+        reclaimed(table.family_counters(family).reclaimed),
+        sees_all(may_see_all) {
+    for (const TypedColumn& column : family.columns) {
+      std::string qualifier;
+      const bool decoded = family.order.Decode(column.qualifier, &qualifier);
+      CELLAR_ASSERT(decoded);
+      columns.emplace_back(std::move(qualifier), ValueTypeName(column.type));
+    }
     if (family.policy.versions() != 0) versions = std::to_string(family.policy.versions());
     if (family.policy.ttl_ms() != 0) ttl = FormatDurationMs(family.policy.ttl_ms());
   }
 
   void Reply(ReplyWriter& reply, uint64_t cells) const {
-    reply.Map(17);
+    reply.Map(18);
     const auto text = [&reply](std::string_view field, std::string_view value) {
       reply.Bulk(field);
       reply.Bulk(value);
@@ -126,6 +145,9 @@ struct FamilyInfo {
     };
     text("name", name);
     text("type", type);
+    reply.Bulk("columns");
+    reply.Map(columns.size());
+    for (const auto& [qualifier, column_type] : columns) text(qualifier, column_type);
     text("order", order);
     text("versions", versions);
     text("ttl", ttl);
@@ -138,7 +160,13 @@ struct FamilyInfo {
     number("compressed", compressed);
     number("saved", saved);
     number("memory", memory_bytes);
-    number("disk", on_disk.snapshot_bytes);
+    // The file is that of all tables, divided by what each has in it.
+    reply.Bulk("disk");
+    if (sees_all) {
+      reply.Unsigned(on_disk.snapshot_bytes);
+    } else {
+      reply.Null();
+    }
     number("log_bytes", on_disk.log_bytes);
     number("reclaimed", reclaimed);
   }
@@ -148,9 +176,11 @@ void CmdFamilyInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   REPLY_IF_ERROR(ctx, CheckMayRead(ctx, ctx.args[3]));
   ASSIGN_OR_REPLY(ctx, const FamilySchema* const family, FindFamily(*table, ctx.args[3]));
-  FamilyInfo info(ctx.store(), *table, *family);
-  // The counter is of stored cells. Where some of them may be dead, only a scan can tell.
-  if (table->family_is_all_live(*family) || !table->MayHoldDropped()) {
+  FamilyInfo info(ctx.store(), *table, *family, MayReadTable(ctx));
+  // The counter is of stored cells. Where some of them may be dead, or another set's, only a scan
+  // can tell.
+  if (table->clamp() == nullptr &&
+      (table->family_is_all_live(*family) || !table->MayHoldDropped())) {
     return info.Reply(ctx.reply, table->family_counters(*family).cells);
   }
   CellOptions cells;
@@ -180,7 +210,8 @@ constexpr Command kFamilyRows[] = {
      .group = "schema",
      .summary = "Adds a family to a table.",
      .complexity = "O(n) where n is the number of families",
-     .syntax = "table family [TYPE type] [ORDER order] [VERSIONS count|ALL] [TTL duration|NONE] "
+     .syntax = "table family [TYPE type] [COLUMN qualifier type]... [ORDER order] "
+               "[VERSIONS count|ALL] [TTL duration|NONE] "
                "[GC policy] [GROUP group] [AGGREGATE sum|min|max|hll] [BUCKET duration] "
                "[COMPRESS lz4|zstd|none]",
      .handler = CmdFamilyAdd},
@@ -190,10 +221,12 @@ constexpr Command kFamilyRows[] = {
      .categories = kCategorySchema,
      .keys = kTableWritten,
      .group = "schema",
-     .summary = "Changes the type, the retention or the compression of a family. Other options "
+     .summary = "Changes the types, the retention or the compression of a family. Other options "
                 "stay.",
-     .complexity = "O(n) in the number of cells of a family with retention, in slices",
-     .syntax = "table family [TYPE type|NONE] [VERSIONS count|ALL] [TTL duration|NONE] [GC policy] "
+     .complexity = "O(n) in the number of cells of a family with retention, or whose types change, "
+                   "in slices",
+     .syntax = "table family [TYPE type|NONE] [COLUMN qualifier type]... [NOCOLUMN qualifier]... "
+               "[CONVERT [SKIP] | KEEP] [VERSIONS count|ALL] [TTL duration|NONE] [GC policy] "
                "[COMPRESS lz4|zstd|none]",
      .handler = CmdFamilyAlter},
     {.name = "drop",

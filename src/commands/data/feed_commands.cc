@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "commands/arguments/feed_arguments.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/feeds/feed_access.h"
@@ -12,8 +14,6 @@
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/table_events.h"
-#include "commands/words/feed_arguments.h"
-#include "commands/words/schema_arguments.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -70,8 +70,8 @@ constexpr Command kFeedRows[] = {
      .group = "stream",
      .summary = "Creates a feed: the changes of tables from now on, as a stream.",
      .complexity = "O(n) where n is the number of tables that it covers",
-     .syntax = "feed ON count table|table:family... [PREFIX prefix]... [SLICE index count] "
-               "[OLD] [EXPIRED] [KEEP duration]",
+     .syntax = "feed (ON|TABLE) count table|table:family... [PREFIX prefix]... [SLICE index count] "
+               "[OLD] [EXPIRED] [ENTRIES (CELL|ROW)] [KEEP duration]",
      .handler = CmdFeedCreate},
     {.name = "drop",
      .arity = 3,

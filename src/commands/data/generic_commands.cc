@@ -11,6 +11,8 @@
 
 #include "base/random.h"
 #include "base/text/glob.h"
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/feeds/feed_access.h"
@@ -20,8 +22,6 @@
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "commands/session/table_events.h"
-#include "commands/words/cell_arguments.h"
-#include "commands/words/schema_arguments.h"
 #include "resp/decimal.h"
 #include "store/store.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text/duration.h"
+#include "commands/arguments/group_arguments.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/feeds/feed_access.h"
@@ -13,7 +14,6 @@
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/table_events.h"
-#include "commands/words/group_arguments.h"
 #include "store/store.h"
 
 namespace cellar {

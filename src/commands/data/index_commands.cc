@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "base/text/quote.h"
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/schema_arguments.h"
+#include "commands/catalog/command_form.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/count_run.h"
@@ -16,8 +19,6 @@
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/table_events.h"
-#include "commands/words/cell_arguments.h"
-#include "commands/words/schema_arguments.h"
 #include "engine/schema/column_set.h"
 #include "engine/schema/schema.h"
 #include "store/store.h"
@@ -120,7 +121,9 @@ Status CheckIndex(const CommandContext& ctx, const Table& table, std::string_vie
 }
 
 void CmdIndexCreate(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const NewIndex index, ParseIndexCreate(ArgumentCursor(ctx.args, 3)));
+  const Result<NewIndex> parsed = ParseIndexCreate(ArgumentCursor(ctx.args, 3));
+  if (!parsed.ok()) return ctx.Fail(WithForm(ctx.command, parsed.status()));
+  const NewIndex& index = *parsed;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   // The index will hold copies of these cells, so whoever makes it must have both rights.
   for (const auto* columns : {&index.on, &index.include}) {

@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "commands/arguments/schema_arguments.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/table_events.h"
-#include "commands/words/schema_arguments.h"
 #include "engine/table/table.h"
 #include "store/store.h"
 

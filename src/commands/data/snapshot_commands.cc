@@ -10,8 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/text/duration.h"
 #include "base/text/quote.h"
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/schema_arguments.h"
+#include "commands/arguments/snapshot_arguments.h"
+#include "commands/arguments/syntax_error.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/change_task.h"
@@ -22,9 +25,6 @@
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/table_events.h"
-#include "commands/words/cell_arguments.h"
-#include "commands/words/schema_arguments.h"
-#include "commands/words/syntax_error.h"
 #include "engine/feeds/feed.h"
 #include "engine/schema/column_set.h"
 #include "engine/state/snapshot_set.h"
@@ -34,47 +34,6 @@ namespace cellar {
 namespace {
 
 constexpr int64_t kMicrosOfMs{1000};
-
-struct CreateRequest {
-  std::vector<std::string_view> tables;
-  bool names_tables{false};
-  int64_t ttl_ms{0};
-  bool replace{false};
-};
-
-// `TABLE count name ...`, behind the word.
-Status ParseTables(ArgumentCursor* at, CreateRequest* request) {
-  constexpr std::string_view kWords{"count name ..."};
-  if (request->names_tables) return RepeatedOption("TABLE");
-  request->names_tables = true;
-  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny("TABLE", kWords));
-  ASSIGN_OR_RETURN(const uint64_t count, ParseWordCount("TABLE", kWords, word, 1));
-  if (count > at->left()) return TooFewWords("TABLE", count, at->left());
-  for (uint64_t i = 0; i < count; ++i) {
-    RETURN_IF_ERROR(CheckName("table", at->Peek()));
-    request->tables.push_back(at->Take());
-  }
-  return Status::Ok();
-}
-
-Result<CreateRequest> ParseCreate(ArgumentCursor at) {
-  CreateRequest request;
-  while (!at.done()) {
-    if (at.TakeWord("TABLE")) {
-      RETURN_IF_ERROR(ParseTables(&at, &request));
-    } else if (at.TakeWord("TTL")) {
-      if (request.ttl_ms != 0) return RepeatedOption("TTL");
-      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("TTL", "duration"));
-      ASSIGN_OR_RETURN(request.ttl_ms, ParseDurationMs(word));
-    } else if (at.TakeWord("REPLACE")) {
-      if (request.replace) return RepeatedOption("REPLACE");
-      request.replace = true;
-    } else {
-      return UnexpectedWord(at.Peek(), "TABLE, TTL or REPLACE");
-    }
-  }
-  return request;
-}
 
 Status CheckSnapshotName(std::string_view word) {
   if (IsSnapshotName(word)) return Status::Ok();
@@ -89,7 +48,7 @@ TableName SnapshotNameOf(const CommandContext& ctx) {
 
 // The tables that CREATE is to keep. The right to make one is that to truncate its tables.
 Result<std::vector<const Table*>> TablesToKeep(CommandContext& ctx, std::string_view keyspace,
-                                               const CreateRequest& request) {
+                                               const SnapshotRequest& request) {
   std::vector<const Table*> tables;
   if (!request.names_tables) {
     for (const Table* table : ctx.store().Tables(keyspace)) tables.push_back(table);
@@ -132,7 +91,8 @@ class SyncedTask final : public Task {
 void CmdSnapshotCreate(CommandContext& ctx) {
   const TableName name = SnapshotNameOf(ctx);
   REPLY_IF_ERROR(ctx, CheckSnapshotName(name.table));
-  ASSIGN_OR_REPLY(ctx, const CreateRequest request, ParseCreate(ArgumentCursor(ctx.args, 3)));
+  ASSIGN_OR_REPLY(ctx, const SnapshotRequest request,
+                  ParseSnapshotCreate(ArgumentCursor(ctx.args, 3)));
   REPLY_IF_ERROR(ctx, CheckKeyspace(ctx, name.keyspace));
   ctx.DependsOn(ctx.store().schema_lsn());
   ASSIGN_OR_REPLY(ctx, const std::vector<const Table*> tables,
@@ -355,7 +315,7 @@ constexpr Command kSnapshotRows[] = {
      .group = "schema",
      .summary = "Keeps tables as they are now, to be read as table@snapshot.",
      .complexity = "O(n) where n is the number of locality groups and indexes of the tables",
-     .syntax = "snapshot [TABLE count name...] [TTL duration] [REPLACE]",
+     .syntax = "snapshot [(TABLE|ON) count name...] [TTL duration] [REPLACE]",
      .handler = CmdSnapshotCreate},
     {.name = "drop",
      .arity = 3,

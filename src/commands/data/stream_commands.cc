@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "commands/arguments/feed_arguments.h"
 #include "commands/data/data_commands.h"
 #include "commands/feeds/feed_access.h"
 #include "commands/feeds/feed_task.h"
@@ -12,7 +13,6 @@
 #include "commands/feeds/group_task.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
-#include "commands/words/feed_arguments.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -66,7 +66,10 @@ void CmdXInfoStream(CommandContext& ctx) {
   RunStreamFull(ctx, ctx.args[2], count);
 }
 
-void CmdRefused(CommandContext& ctx) { ctx.Fail("ERR a feed is written by the server alone"); }
+void CmdRefused(CommandContext& ctx) {
+  ctx.Fail(
+      "ERR a feed is written by the server alone; write to its table: CPUT table row column value");
+}
 
 constexpr Command Refused(std::string_view name, int16_t arity, std::string_view syntax) {
   return {.name = name,

@@ -7,6 +7,8 @@
 
 #include "base/text/glob.h"
 #include "base/text/quote.h"
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/count_run.h"
@@ -15,8 +17,6 @@
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/table_events.h"
-#include "commands/words/cell_arguments.h"
-#include "commands/words/schema_arguments.h"
 #include "engine/schema/rebuild.h"
 #include "engine/schema/schema.h"
 #include "store/store.h"
@@ -175,8 +175,8 @@ void CmdTableInfo(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   TableInfo info(ctx, *table);
   // Counters are of all families, and of what is stored. They answer only where nothing is hidden
-  // from this user and nothing is dead.
-  if (MayReadTable(ctx) && !table->MayHoldDropped()) {
+  // from this user, nothing is dead, and nothing another set's.
+  if (MayReadTable(ctx) && !table->MayHoldDropped() && table->clamp() == nullptr) {
     return info.Reply(ctx.reply, table->counters().rows, table->cells());
   }
   CellOptions cells;
@@ -219,7 +219,8 @@ constexpr Command kTableRows[] = {
      .group = "schema",
      .summary = "Creates a table: the order of its row keys, and its families.",
      .complexity = "O(n) where n is the number of families",
-     .syntax = "table [KEY order] [FAMILY family [TYPE type] [ORDER order] [VERSIONS count|ALL] "
+     .syntax = "table [KEY order] [FAMILY family [TYPE type] [COLUMN qualifier type]... "
+               "[ORDER order] [VERSIONS count|ALL] "
                "[TTL duration|NONE] [GC policy] [GROUP group] [AGGREGATE sum|min|max|hll] [BUCKET "
                "duration] [COMPRESS lz4|zstd|none]]...",
      .handler = CmdTableCreate},

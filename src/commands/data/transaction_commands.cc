@@ -47,11 +47,7 @@ std::string RunQueue(CommandContext& ctx, const TransactionState& transaction) {
   // Queued words lie in `bytes`, which grows no more: views of them are good for the whole run.
   std::vector<std::string_view> words;
   for (const QueuedCommand& queued : transaction.queue) {
-    words.clear();
-    for (uint32_t i = 0; i < queued.words; ++i) {
-      const TransactionState::Word& word = transaction.words[queued.first_word + i];
-      words.push_back(std::string_view(transaction.bytes).substr(word.offset, word.size));
-    }
+    transaction.WordsOf(queued, &words);
     Session& session = ctx.session;
     // A read has no effect but its reply: nobody gets it, or it would be too long.
     const bool reads = queued.command->Has(kReadonly);

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "base/inline.h"
+#include "commands/arguments/arguments.h"
 #include "commands/catalog/command_table.h"
-#include "commands/heat/hot_keys.h"
-#include "commands/words/arguments.h"
+#include "heat/hot_keys.h"
 
 namespace cellar {
 

@@ -14,18 +14,21 @@
 #include "base/inline.h"
 #include "base/os/log.h"
 #include "base/text/ascii.h"
+#include "commands/acl/acl_check.h"
+#include "commands/arguments/repr.h"
+#include "commands/catalog/command_form.h"
 #include "commands/catalog/command_hints.h"
 #include "commands/catalog/command_keys.h"
 #include "commands/catalog/secrets.h"
 #include "commands/clients/acl_sessions.h"
+#include "commands/clients/authentication.h"
+#include "commands/dispatch/command_passing.h"
+#include "commands/dispatch/monitor_sight.h"
 #include "commands/session/command_context.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/services.h"
 #include "commands/session/tracking.h"
 #include "commands/session/transaction.h"
-#include "commands/users/acl_check.h"
-#include "commands/words/repr.h"
-#include "commands/words/schema_arguments.h"
 #include "replica/replication.h"
 #include "replica/set_node.h"
 #include "store/store.h"
@@ -83,16 +86,31 @@ bool Does(const Session& session, const CommandEntry& command, uint32_t flags) {
                      [flags](const QueuedCommand& queued) { return queued.command->Has(flags); });
 }
 
-// Whether a restricted user in MONITOR may see the command: if it may read all of its tables.
-bool MaySee(const Session& listener, std::string_view keyspace, const CommandEntry& command,
-            Arguments args) {
-  CELLAR_ASSERT(listener.user != nullptr);  // as of everyone who is restricted
-  for (const size_t at : KeyPositions(command.row->keys, args)) {
-    const TableName name = SplitTableName(keyspace, args[at]);
-    const std::string_view table = name.table.substr(0, name.table.find(kSnapshotSign));
-    if (!MayReadWholeTable(*listener.user, name.keyspace, table)) return false;
-  }
-  return true;
+// Another node, by which this one gets to know the users that there are. AcceptPeer asks who it is.
+bool IsNodeAtDoor(const Host& host, const Session& session, const CommandEntry& command) {
+  const Acl& acl = host.services().acl;
+  return acl.taken_over().holds && command.full_name == "peer" &&
+         session.user_name == kDefaultUser && acl.Find(kDefaultUser)->enabled &&
+         acl.Find(kDefaultUser)->no_password;
+}
+
+// While the users of the set are not known, another node that has logged in does what it has come
+// for and nothing else.
+bool IsLetIn(const Host& host, const Session& session, const CommandEntry& command) {
+  if (command.Has(kNoAuth) || IsNodeAtDoor(host, session, command)) return true;
+  if (!session.authenticated) return false;
+  return !host.services().acl.taken_over().holds || session.peer != PeerRole::kNone ||
+         command.full_name == "peer";
+}
+
+// Of a client that tracks, reads are answered where it is told of changes, and as the leader would.
+bool AsksBeforeReads(const Config& config, const Session& session) {
+  if (static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kLinearizable) return true;
+  if (!config.cluster_forward) return false;
+  const auto reads = static_cast<ClusterReads>(config.cluster_reads);
+  return reads == ClusterReads::kLinearizable ||
+         (reads == ClusterReads::kLeader && session.tracking != nullptr &&
+          !session.switches.reads_stale);
 }
 
 }  // namespace
@@ -132,12 +150,15 @@ std::string Dispatcher::UnknownCommand(const Session& session, const CommandEntr
 // Clients see the first reason alone, so the order is part of the contract (dispatch.h). Whoever
 // has not authenticated learns nothing, not even how many arguments a command takes.
 std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, Arguments args) {
-  if (!session.authenticated && !command.Has(kNoAuth)) return "NOAUTH Authentication required.";
+  if (!IsLetIn(host_, session, command)) return std::string(UnauthenticatedText(host_));
   if (!command.Takes(args.size())) {
-    return "ERR wrong number of arguments for '" + command.full_name + "' command";
+    return "ERR wrong number of arguments for '" + command.full_name + "' command" +
+           FormBehindError(command);
   }
   if (std::string refusal = DebugRefusal(session, command); !refusal.empty()) return refusal;
-  if (session.restricted) [[unlikely]] {
+  const bool is_judged =
+      session.switches.queues_judged && session.in_multi() && !command.Has(kImmediate);
+  if (session.restricted && !is_judged) [[unlikely]] {
     uint64_t selectors = 0;
     if (std::string refusal = AclRefusal(session, command, args, &selectors); !refusal.empty()) {
       return refusal;
@@ -151,7 +172,7 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
   if (host_.loading() && !command.Has(kLoading)) {
     return "LOADING Cellar is loading the dataset in memory";
   }
-  if (host_.restrains_writes()) [[unlikely]] {
+  if (host_.restrains_writes() && !IsPassedOn(session, command, args)) [[unlikely]] {
     if (std::string refusal = ReplicaRefusal(session, command); !refusal.empty()) return refusal;
   }
   if (session.version == RespVersion::k2 && InSubscribedMode(session)) {
@@ -232,7 +253,7 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
            ":" + std::to_string(leader->port);
   }
   if (set.member().state_is_void()) return "LOADING Cellar is loading the dataset in memory";
-  if (how == ReplicaReads::kLinearizable) return {};  // it asks the leader
+  if (AsksBeforeReads(config, session)) return {};
   // A former leader: without another one nobody can say what of its last writes is to stay.
   if (set.member().state_is_ahead() && !set.KnownLeader())
     return "CLUSTERDOWN no leader: " + set.NoLeaderText();
@@ -247,14 +268,13 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
 bool Dispatcher::MayRead(Session& session, CommandEntry& command) {
   SetNode* const set = host_.replication().set();
   const bool asks = set != nullptr && !set->open() && !set->is_witness() &&
-                    static_cast<ReplicaReads>(host_.services().config.replica_reads) ==
-                        ReplicaReads::kLinearizable &&
+                    AsksBeforeReads(host_.services().config, session) &&
                     (!session.in_multi() || IsExec(command)) && Does(session, command, kReadonly);
   const int64_t now = host_.clock().MonotonicMicros();
   // The first try asks the leader and waits. The command is then tried again, until the leader has
   // answered or patience is over.
   if (asks && session.read_ticket == 0) {
-    session.read_ticket = set->AskRead();
+    session.read_ticket = set->RequestReadIndex();
     session.read_since_micros = now;
   } else if (!asks || set->read_ready() >= session.read_ticket) {
     session.read_ticket = 0;
@@ -266,6 +286,69 @@ bool Dispatcher::MayRead(Session& session, CommandEntry& command) {
   }
   session.postponed = true;
   return false;
+}
+
+bool Dispatcher::IsPassedOn(const Session& session, const CommandEntry& command,
+                            Arguments args) const {
+  return passing_ != nullptr && host_.restrains_writes() && !host_.loading() &&
+         passing_->Takes(session, command, args,
+                         {.writes = Does(session, command, kWrite),
+                          .reads = Does(session, command, kReadonly)});
+}
+
+void Dispatcher::PassOn(Session& session, CommandEntry& command, Arguments args) {
+  const CommandPassing::Doing doing{.writes = Does(session, command, kWrite),
+                                    .reads = Does(session, command, kReadonly)};
+  std::string error;
+  session.last_command = &command;
+  switch (passing_->Pass(session, command, args, doing, &error)) {
+    case CommandPassing::Outcome::kPassed:
+      ++session.commands;
+      ++host_.services().stats.commands;
+      EndSkipping(session);
+      break;
+    case CommandPassing::Outcome::kWaits:
+      session.postponed = true;
+      break;
+    case CommandPassing::Outcome::kNull:
+      DiscardTransaction(host_, session);
+      ++session.commands;
+      if (session.reply_mode == ReplyMode::kOn) session.writer().NullArray();
+      EndSkipping(session);
+      break;
+    case CommandPassing::Outcome::kRefused:
+      if (IsExec(command) && error.starts_with("REDIRECT ")) DiscardTransaction(host_, session);
+      Reject(session, &command, error);
+      break;
+  }
+}
+
+bool Dispatcher::HoldBack(Session& session) {
+  if (passing_ == nullptr || !passing_->HoldsBack(session)) return false;
+  session.postponed = true;
+  return true;
+}
+
+bool Dispatcher::MayRunHere(Session& session, CommandEntry& command) {
+  if (HoldBack(session)) return false;
+  const bool queues = session.in_multi() && !command.Has(kImmediate);
+  std::string error;
+  if (queues || !host_.restrains_writes() || host_.loading() ||
+      !passing_->Lags(
+          session, command,
+          {.writes = Does(session, command, kWrite), .reads = Does(session, command, kReadonly)},
+          &error))
+    return true;
+  if (error.empty()) {
+    session.postponed = true;
+  } else {
+    Reject(session, &command, error);
+  }
+  return false;
+}
+
+void Dispatcher::EndSkipping(Session& session) {
+  if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
 }
 
 std::string Dispatcher::AclRefusal(Session& session, const CommandEntry& command, Arguments args,
@@ -324,6 +407,12 @@ void Dispatcher::HandleRestricted(CommandContext& context) {
 bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) const {
   if (host_.all_paused()) return true;
   if (session.in_multi() && !IsExec(command)) return false;
+  // Once the lead has been offered to another node this one may not lead any more. Where commands
+  // are passed on, reads wait to be passed on then.
+  const SetNode* const set = host_.replication().set();
+  const bool offers = passing_ != nullptr && host_.services().config.cluster_forward &&
+                      set->open() && !set->may_append();
+  if (offers && Does(session, command, kReadonly)) return true;
   return Does(session, command, kWrite | kMayReplicate);
 }
 
@@ -353,7 +442,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
       TellOfAttack(host_.services().stats, session, now_micros_);
       session.EndAfterReplies();
     } else if (!session.authenticated) {
-      Reject(session, nullptr, "NOAUTH Authentication required.");
+      Reject(session, nullptr, UnauthenticatedText(host_));
     } else {
       Reject(session, nullptr, UnknownCommand(session, container, args));
     }
@@ -368,9 +457,18 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
     session.postponed = true;
     return nullptr;
   }
+  const bool queues = session.in_multi() && !command->Has(kImmediate);
+  if (passing_ != nullptr) {
+    if (!queues && IsPassedOn(session, *command, args)) {
+      PassOn(session, *command, args);
+      return nullptr;
+    }
+    if (!MayRunHere(session, *command)) return nullptr;
+    passing_->OnRunsHere(session, *command);
+  }
   if (host_.restrains_writes() && !MayRead(session, *command)) return nullptr;
   // EXEC, DISCARD and their like run at once inside MULTI; anything else is queued.
-  if (!session.in_multi() || command->Has(kImmediate)) return command;
+  if (!queues) return command;
   session.last_command = command;
   const auto limit = static_cast<size_t>(host_.services().config.client_query_buffer_limit);
   if (session.kept_bytes() > limit) {
@@ -378,7 +476,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
   } else {
     QueueCommand(session, *command, args);
     if (session.reply_mode == ReplyMode::kOn) session.writer().SimpleString("QUEUED");
-    if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
+    EndSkipping(session);
   }
   return nullptr;
 }
@@ -388,6 +486,8 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
 void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_view error) {
   CELLAR_ASSERT(!error.empty());
   CELLAR_ASSERT(session.task == nullptr);  // whose reply this would stand in
+  if (HoldBack(session)) [[unlikely]]
+    return;
   std::string aborted;
   // A refused EXEC ends its transaction, and says so in place of the code of the error.
   if (session.in_multi() && command != nullptr && IsExec(*command)) {
@@ -401,7 +501,7 @@ void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_vie
   ++session.commands;
   CountError(error);
   if (session.reply_mode == ReplyMode::kOn) session.writer().Error(error);
-  if (session.reply_mode == ReplyMode::kSkipping) session.reply_mode = ReplyMode::kOn;
+  EndSkipping(session);
 }
 
 // Counts the command, notes slow ones, takes back a reply that CLIENT REPLY does not want, and then
@@ -722,7 +822,10 @@ void Dispatcher::FeedMonitors(const Session& session, const CommandEntry& comman
   line += "\r\n";
   host_.ForEachSession([&](Session& listener) {
     if (!listener.monitor || listener.ended()) return;
-    if (listener.restricted && !MaySee(listener, session.keyspace, command, args)) return;
+    if (listener.restricted) {
+      CELLAR_ASSERT(listener.user != nullptr);  // as of everyone who is restricted
+      if (!MaySeeCommand(host_, *listener.user, session.keyspace, command, args)) return;
+    }
     PushTarget(listener).Append(line);
     host_.Pushed(listener, line.size());
   });

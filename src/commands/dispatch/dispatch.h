@@ -14,6 +14,7 @@
 
 #include "base/cycle_clock.h"
 #include "cellar/lsn.h"
+#include "commands/arguments/arguments.h"
 #include "commands/catalog/command_table.h"
 #include "commands/dispatch/access_sampler.h"
 #include "commands/session/host.h"
@@ -21,10 +22,10 @@
 #include "commands/session/parsed_command.h"
 #include "commands/session/session.h"
 #include "commands/session/task.h"
-#include "commands/words/arguments.h"
 
 namespace cellar {
 
+class CommandPassing;
 class SetNode;
 struct CommandContext;
 
@@ -68,6 +69,14 @@ class Dispatcher {
   // Where that may have become less in the middle of a turn: the log has been turned on.
   void SetReleased(Lsn released) { released_ = released; }
 
+  // On a node of a replica set: who passes commands on. Borrowed.
+  void SetPassing(CommandPassing* passing) { passing_ = passing; }
+  // Null on any other node.
+  CommandPassing* passing() const { return passing_; }
+  // Whether replies that other nodes make come before what would be answered now; then the session
+  // waits for them.
+  bool HoldBack(Session& session);
+
   const CycleClock& cycles() const { return cycles_; }
   AccessSampler& sampler() { return sampler_; }
   // Takes over slowlog-log-slower-than and latency-monitor-threshold, as one bound below which
@@ -96,9 +105,18 @@ class Dispatcher {
   // Behind a handler that EXEC runs.
   void EndInsideExec(CommandContext& context);
   bool MayRead(Session& session, CommandEntry& command);
+  // What is answered here waits for other nodes: for the replies that come before it, and until
+  // this node has what the connection was told of. False: it has been refused, or is tried again.
+  bool MayRunHere(Session& session, CommandEntry& command);
   std::string SetRefusal(const SetNode& set, const Session& session,
                          const CommandEntry& command) const;
   std::string ReplicaRefusal(const Session& session, const CommandEntry& command) const;
+  // Whether the command, if it is not to be queued, is passed on to who leads.
+  bool IsPassedOn(const Session& session, const CommandEntry& command, Arguments args) const;
+  // Passes it on, or has it wait, or refuses it.
+  void PassOn(Session& session, CommandEntry& command, Arguments args);
+  // A command without a reply of its own that CLIENT REPLY SKIP has been said for is over.
+  static void EndSkipping(Session& session);
   // It has gone ahead.
   static void SkipFirstByte(Session& session);
   // The task has written its reply, from `position` of the output on; it is gone afterwards.
@@ -137,6 +155,7 @@ class Dispatcher {
   void CountError(std::string_view line);
 
   Host& host_;
+  CommandPassing* passing_{nullptr};
   AccessSampler sampler_;
   CycleClock cycles_;
   uint64_t slow_cycles_{UINT64_MAX};  // neither RecordSlow nor RecordStall has to look below

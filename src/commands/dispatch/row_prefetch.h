@@ -11,8 +11,8 @@
 
 #include "base/equal_bytes.h"
 #include "base/inline.h"
+#include "commands/arguments/arguments.h"
 #include "commands/catalog/command_table.h"
-#include "commands/words/arguments.h"
 
 namespace cellar {
 

@@ -2,23 +2,14 @@
 #include "commands/feeds/feed_access.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/text/quote.h"
-#include "commands/words/schema_arguments.h"
+#include "commands/arguments/schema_arguments.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
 
 namespace cellar {
-
-bool MayReadFeed(const CommandRights* rights, const Feed& feed) {
-  if (rights == nullptr || rights->MayReadEverything()) return true;
-  // Tables that come later belong to it too, so no right to single ones is enough.
-  if (feed.covers_keyspace()) return false;
-  return std::all_of(feed.on.begin(), feed.on.end(), [&](const Feed::On& on) {
-    return on.family.empty() ? rights->MayReadTable(feed.keyspace, on.table)
-                             : rights->MayReadFamily(feed.keyspace, on.table, on.family);
-  });
-}
 
 Status CheckMayMakeFeed(const CommandRights* rights, const Feed& feed) {
   if (rights == nullptr || rights->MayWriteEverything()) return Status::Ok();
@@ -50,6 +41,18 @@ Result<const Feed*> FindFeed(const CommandContext& ctx, std::string_view word) {
     return Status::WrongKind();
   return Status::Error(ErrorCode::kNoFeed,
                        "no feed " + Quote(name.table) + " in keyspace " + Quote(name.keyspace));
+}
+
+Status CheckNamedSeldom(std::vector<const Feed*> feeds) {
+  constexpr size_t kTimesMax{8};
+  std::sort(feeds.begin(), feeds.end());
+  for (size_t i = kTimesMax; i < feeds.size(); ++i) {
+    if (feeds[i] != feeds[i - kTimesMax]) continue;
+    return Status::Error(ErrorCode::kTooLarge, "a command names a feed at most " +
+                                                   std::to_string(kTimesMax) + " times, and " +
+                                                   Quote(feeds[i]->name) + " more often");
+  }
+  return Status::Ok();
 }
 
 }  // namespace cellar

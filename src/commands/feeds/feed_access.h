@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "cellar/status.h"
+#include "commands/acl/feed_rights.h"
 #include "commands/session/command_context.h"
 #include "engine/feeds/feed.h"
 
 namespace cellar {
 
-// All families that the feed covers may be read. `rights` null: everything may.
-bool MayReadFeed(const CommandRights* rights, const Feed& feed);
 // The tables may be written as wholes, as TABLE CREATE demands it. NOPERM.
 Status CheckMayMakeFeed(const CommandRights* rights, const Feed& feed);
 
@@ -22,5 +21,7 @@ std::vector<const Feed*> VisibleFeeds(const CommandContext& ctx);
 const Feed* FindVisibleFeed(const CommandContext& ctx, std::string_view word);
 // NOFEED, WRONGTYPE for the name of a table, NOPERM.
 Result<const Feed*> FindFeed(const CommandContext& ctx, std::string_view word);
+// TOOLARGE where one command is to read a feed again and again: each time costs as much.
+Status CheckNamedSeldom(std::vector<const Feed*> feeds);
 
 }  // namespace cellar

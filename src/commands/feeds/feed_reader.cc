@@ -6,10 +6,10 @@
 
 #include "base/assert.h"
 #include "base/text/quote.h"
+#include "commands/acl/acl_check.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/clients/acl_sessions.h"
 #include "commands/feeds/feed_access.h"
-#include "commands/users/acl_check.h"
-#include "commands/words/schema_arguments.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
 

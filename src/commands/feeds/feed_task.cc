@@ -244,7 +244,10 @@ class FeedRangeTask final : public FeedTask {
 class FeedFiguresTask final : public FeedTask {
  public:
   FeedFiguresTask(CommandContext& ctx, std::string_view feed, FeedFigures figures)
-      : FeedTask(ctx), name_(NameOf(ctx, feed)), figures_(figures) {}
+      : FeedTask(ctx),
+        name_(NameOf(ctx, feed)),
+        figures_(figures),
+        sees_log_(ctx.rights == nullptr || ctx.rights->MayReadEverything()) {}
 
  protected:
   Result<TaskProgress> Go(TaskContext& context) override {
@@ -335,7 +338,8 @@ class FeedFiguresTask final : public FeedTask {
 
   void ReplyFeedInfo(ReplyWriter& reply, const Feed& feed, const FeedCounts& counts,
                      size_t groups) const {
-    reply.Map(12);
+    CELLAR_ASSERT(figures_ == FeedFigures::kFeedInfo);
+    reply.Map(13);
     reply.Bulk("name");
     reply.Bulk(feed.name);
     reply.Bulk("on");
@@ -357,6 +361,8 @@ class FeedFiguresTask final : public FeedTask {
     reply.Boolean(feed.old);
     reply.Bulk("expired");
     reply.Boolean(feed.expired);
+    reply.Bulk("entries");
+    reply.Bulk(feed.by_row ? "row" : "cell");
     reply.Bulk("keep");
     reply.Bulk(FormatDurationShort(feed.keep_micros / kMicrosPerMs));
     reply.Bulk("first");
@@ -368,11 +374,14 @@ class FeedFiguresTask final : public FeedTask {
     reply.Bulk("groups");
     reply.Unsigned(groups);
     reply.Bulk("bytes");
+    // The log is that of all tables: how it grows tells of those that may not be read.
+    if (!sees_log_) return reply.Null();
     reply.Unsigned(counts.log_bytes);
   }
 
   FeedName name_;
   const FeedFigures figures_;
+  const bool sees_log_;
   bool settled_{false};
   FeedScan first_scan_;
   FeedScan last_scan_;
@@ -384,8 +393,12 @@ class FeedFiguresTask final : public FeedTask {
 
 void RunFeedRead(CommandContext& ctx, const FeedReadRequest& request) {
   // Once here, so that a wrong name is refused at once; the task asks again at each step.
-  for (const FeedReadRequest::Stream& stream : request.streams)
-    REPLY_IF_ERROR(ctx, FindFeed(ctx, stream.name).status());
+  std::vector<const Feed*> feeds;
+  for (const FeedReadRequest::Stream& stream : request.streams) {
+    ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, stream.name));
+    feeds.push_back(feed);
+  }
+  REPLY_IF_ERROR(ctx, CheckNamedSeldom(std::move(feeds)));
   ctx.Continue(std::make_unique<FeedReadTask>(ctx, request));
 }
 

@@ -8,8 +8,8 @@
 
 #include <string_view>
 
+#include "commands/arguments/feed_arguments.h"
 #include "commands/session/command_context.h"
-#include "commands/words/feed_arguments.h"
 
 namespace cellar {
 

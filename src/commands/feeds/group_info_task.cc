@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "commands/arguments/feed_arguments.h"
 #include "commands/feeds/feed_access.h"
 #include "commands/feeds/feed_reader.h"
-#include "commands/words/feed_arguments.h"
 #include "engine/feeds/feed_group.h"
 #include "store/store.h"
 

@@ -813,8 +813,10 @@ Status NoGroup(std::string_view feed, std::string_view group) {
 
 void RunGroupRead(CommandContext& ctx, const GroupReadRequest& request) {
   std::vector<GroupReadTask::From> from;
+  std::vector<const Feed*> feeds;
   for (const GroupReadRequest::Stream& stream : request.streams) {
     ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, stream.name));
+    feeds.push_back(feed);
     if (ctx.store().engine().feeds().groups().Find(feed->id, request.group) == nullptr) {
       return ctx.Fail(NoGroupOfKey(stream.name, request.group, " in XREADGROUP with GROUP option"));
     }
@@ -825,6 +827,7 @@ void RunGroupRead(CommandContext& ctx, const GroupReadRequest& request) {
       ASSIGN_OR_REPLY(ctx, one.after, ParseHistoryId(stream.id));
     }
   }
+  REPLY_IF_ERROR(ctx, CheckNamedSeldom(std::move(feeds)));
   ctx.Continue(std::make_unique<GroupReadTask>(ctx, request, from));
 }
 

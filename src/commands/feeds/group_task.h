@@ -13,8 +13,8 @@
 
 #include <string_view>
 
+#include "commands/arguments/group_arguments.h"
 #include "commands/session/command_context.h"
-#include "commands/words/group_arguments.h"
 #include "engine/feeds/feed_group.h"
 
 namespace cellar {

@@ -9,6 +9,8 @@
 #include "base/text/number.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/scan_run.h"
+#include "commands/replies/schema_commands.h"
+#include "engine/aggregate/aggregate_result.h"
 
 namespace cellar {
 namespace {
@@ -75,15 +77,18 @@ void ReplyGroup(ReplyWriter& reply, const AggregatePlan& plan, const AggregateGr
   reply.Map(plan.reduces.size());
   for (const PlannedReduce& reduce : plan.reduces) {
     reply.Bulk(reduce.name);
-    Reply(reply, ReduceValue(reduce, group));
+    Reply(reply, ReduceValue(plan, reduce, group));
   }
 }
 
 }  // namespace
 
 AggregateRun::AggregateRun(std::unique_ptr<AggregateJob> job, size_t reply_bytes_max,
-                           Clock* stats_clock)
-    : job_(std::move(job)), reply_bytes_max_(reply_bytes_max), stats_clock_(stats_clock) {
+                           Clock* stats_clock, std::vector<std::string> notes)
+    : job_(std::move(job)),
+      reply_bytes_max_(reply_bytes_max),
+      stats_clock_(stats_clock),
+      notes_(std::move(notes)) {
   if (stats_clock_ != nullptr) begin_micros_ = stats_clock_->MonotonicMicros();
 }
 
@@ -108,10 +113,17 @@ void AggregateRun::Begin(ReplyWriter& reply) {
   reply.Array(group_end_ - group_at_);
 }
 
-void AggregateRun::ReplyStats(ReplyWriter& reply) const {
-  BeginStats(reply, job_->stats(), stats_clock_->MonotonicMicros() - begin_micros_, 1);
+// Where leaves are folded without the scan there is nothing that it could have met: conditions and
+// filters are always asked by it.
+void AggregateRun::ReplyStats(ReplyWriter& reply) {
+  job_->scan().AddNotes(&notes_);
+  BeginStats(reply, job_->stats(), stats_clock_->MonotonicMicros() - begin_micros_,
+             notes_.empty() ? 1 : 2);
   reply.Bulk("skipped");
   reply.Unsigned(job_->skipped());
+  if (notes_.empty()) return;
+  reply.Bulk("notes");
+  ReplyNames(reply, notes_);
 }
 
 bool AggregateRun::Pull(uint64_t cells, ReplyWriter& reply) {
@@ -143,7 +155,7 @@ bool AggregateRun::Pull(uint64_t cells, ReplyWriter& reply) {
   return true;
 }
 
-void AggregateRead::TellHeat() {
+void AggregateRead::RecordHeat() {
   const uint64_t rows = heat_.Take(run_.job().stats().rows);
   if (rows > 0) heat_.NoteRange(rows, range_);
 }

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
@@ -23,8 +25,11 @@ namespace cellar {
 
 class AggregateRun {
  public:
-  AggregateRun(std::unique_ptr<AggregateJob> job, size_t reply_bytes_max, Clock* stats_clock);
+  // `notes` (read_notes.h, scan_notes.h) are told with STATS, and those of the scan behind them.
+  AggregateRun(std::unique_ptr<AggregateJob> job, size_t reply_bytes_max, Clock* stats_clock,
+               std::vector<std::string> notes);
   AggregateRun(AggregateRun&&) = default;
+  AggregateRun& operator=(AggregateRun&&) = default;
 
   AggregateJob& job() { return *job_; }
   const AggregateJob& job() const { return *job_; }
@@ -40,11 +45,12 @@ class AggregateRun {
  private:
   void Refuse(Status status, ReplyWriter& reply);
   void Begin(ReplyWriter& reply);
-  void ReplyStats(ReplyWriter& reply) const;
+  void ReplyStats(ReplyWriter& reply);
 
   std::unique_ptr<AggregateJob> job_;
   size_t reply_bytes_max_;
   Clock* stats_clock_;  // null: no STATS
+  std::vector<std::string> notes_;
   Status refusal_;
   int64_t begin_micros_{0};
   bool in_task_{false};
@@ -73,7 +79,7 @@ class AggregateRead final : public LongRead {
     ReplyWriter writer(&reply_, version_);
     return run_.Pull(cells, writer);
   }
-  void TellHeat() override;
+  void RecordHeat() override;
 
  private:
   size_t ReplyBytes() const override { return reply_.size(); }

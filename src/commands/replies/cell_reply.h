@@ -17,8 +17,8 @@
 
 #include "base/copy_bytes.h"
 #include "base/inline.h"
+#include "commands/arguments/read_arguments.h"
 #include "commands/replies/reply_pieces.h"
-#include "commands/words/read_arguments.h"
 #include "engine/keys/value.h"
 #include "engine/rows/scan.h"
 #include "resp/decimal.h"

@@ -30,23 +30,36 @@ struct ChangeEnd {
   std::string keyspace;
   std::string table;
   uint64_t rows_told{0};
+  bool schema_told{false};
   ScanHeat heat;
 
-  void Finish(ReplyWriter& writer, const SlicedChange& change) const {
+  void Finish(ReplyWriter& writer, const SlicedChange& change) {
     if (reply == ChangeReply::kOk) {
       writer.Ok();
     } else {
       writer.Unsigned(change.rows());
     }
-    // FAMILY ALTER has changed the schema, whether or not it has reclaimed a row.
-    if (reply == ChangeReply::kOk || change.rows() > 0) Notify();
+    NotifyOfRows(change);
+  }
+
+  // Behind each slice: of a schema others are told as soon as it is the new one, as followers are
+  // by its record.
+  void NotifyOfSchema(const SlicedChange& change) {
+    if (!change.schema_changed() || std::exchange(schema_told, true)) return;
+    CELLAR_ASSERT(reply == ChangeReply::kOk);
+    Notify();
   }
 
   // Of a change that ends before it is done. What its slices did stays done; of a copy there is
-  // nothing, and the schema that FAMILY ALTER came with has changed.
-  void NotifyOfPart(const SlicedChange& change) const {
-    if (reply == ChangeReply::kCopied) return;
-    if (reply == ChangeReply::kOk || change.rows() > 0) Notify();
+  // nothing.
+  void NotifyOfPart(const SlicedChange& change) {
+    if (reply != ChangeReply::kCopied) NotifyOfRows(change);
+  }
+
+  // A conversion of cells is no event: that of the schema has told of it.
+  void NotifyOfRows(const SlicedChange& change) {
+    if (reply == ChangeReply::kOk) return TellReaders(change);
+    if (change.rows() > 0) Notify();
   }
 
   void Notify() const {
@@ -58,12 +71,11 @@ struct ChangeEnd {
                 kEvents[static_cast<size_t>(reply)], keyspace, table);
   }
 
-  // Behind a slice of an update or a deletion, which others see before the rest is done, and which
-  // stays if its client leaves.
+  // Behind a slice of an update, a deletion or a conversion, which others see before the rest is
+  // done, and which stays if its client leaves.
   void TellReaders(const SlicedChange& change) {
     CELLAR_ASSERT(change.rows() >= rows_told);
-    if (reply == ChangeReply::kOk || reply == ChangeReply::kCopied) return;
-    if (change.rows() == rows_told) return;
+    if (reply == ChangeReply::kCopied || change.rows() == rows_told) return;
     rows_told = change.rows();
     Tracking& tracking = host->services().tracking;
     if (tracking.active()) tracking.TableChanged(*host, keyspace, table);
@@ -88,13 +100,15 @@ struct ChangeEnd {
 
 class ChangeTask final : public Task {
  public:
-  ChangeTask(std::unique_ptr<SlicedChange> change, ChangeEnd end)
-      : change_(std::move(change)), end_(std::move(end)) {}
+  ChangeTask(std::unique_ptr<SlicedChange> change, ChangeEnd end, WorkMemory::Lease lease)
+      : lease_(std::move(lease)), change_(std::move(change)), end_(std::move(end)) {}
 
   TaskProgress Step(TaskContext& context) override {
+    if (!lease_.granted() && !context.budget.unlimited()) return TaskProgress::kWaiting;
     while (!change_->done()) {
       Status status = context.budget.unlimited() ? Status::Ok() : end_.CheckMemory(*change_);
       if (status.ok()) status = change_->Step(kSliceCells);
+      end_.NotifyOfSchema(*change_);
       end_.heat.NoteRows(change_->rows(), change_->place(), HeatMetric::kWrites);
       if (!status.ok()) {
         end_.NotifyOfPart(*change_);
@@ -118,16 +132,34 @@ class ChangeTask final : public Task {
   size_t memory_bytes() const override { return change_->memory_bytes(); }
 
  private:
+  WorkMemory::Lease lease_;  // outlives the change
   std::unique_ptr<SlicedChange> change_;
   ChangeEnd end_;
 };
 
+// What it takes in all, from what was `held` for its list, or else for what it will gather from
+// here on, of which it has next to nothing yet.
+WorkMemory::Lease TakeRest(CommandContext& ctx, const SlicedChange& change,
+                           WorkMemory::Lease held) {
+  const size_t bytes = change.memory_bytes_max();
+  held.ShrinkTo(bytes);
+  if (held.bytes() == bytes) return held;
+  held = {};
+  const Config& config = ctx.host.services().config;
+  WorkMemory& work = ctx.host.services().work_memory;
+  work.Configure(config.work_max_memory, config.maxmemory);
+  return ctx.session.exec_running ? work.TakeAtOnce(WorkKind::kUpdate, bytes)
+                                  : work.Take(WorkKind::kUpdate, bytes);
+}
+
 }  // namespace
 
-static void Run(CommandContext& ctx, std::unique_ptr<SlicedChange> change, ChangeEnd end) {
+static void Run(CommandContext& ctx, std::unique_ptr<SlicedChange> change, ChangeEnd end,
+                WorkMemory::Lease held) {
   if (!change->done()) {
     // A small change ends in this first slice and never becomes a task.
     const Status status = change->Step(kFirstSliceCells);
+    end.NotifyOfSchema(*change);
     end.heat.NoteRows(change->rows(), change->place(), HeatMetric::kWrites);
     ctx.DependsOn(ctx.store().last_lsn());
     if (!status.ok()) end.NotifyOfPart(*change);
@@ -136,25 +168,29 @@ static void Run(CommandContext& ctx, std::unique_ptr<SlicedChange> change, Chang
   if (!change->done()) {
     end.TellReaders(*change);
     // Inside EXEC the dispatcher runs the task to its end.
-    return ctx.Continue(std::make_unique<ChangeTask>(std::move(change), std::move(end)));
+    held = TakeRest(ctx, *change, std::move(held));
+    return ctx.Continue(
+        std::make_unique<ChangeTask>(std::move(change), std::move(end), std::move(held)));
   }
   ctx.DependsOn(ctx.store().last_lsn());
   end.Finish(ctx.reply, *change);
 }
 
 void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
-               ChangeReply reply) {
+               ChangeReply reply, WorkMemory::Lease held) {
   CELLAR_ASSERT(change != nullptr);
-  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name(), 0, {}};
+  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name(), 0, false, {}};
   if (reply != ChangeReply::kOk) end.heat = ScanHeat(ctx.host, table, ScanHeat::Way::kJumps);
-  Run(ctx, std::move(change), std::move(end));
+  Run(ctx, std::move(change), std::move(end), std::move(held));
 }
 
 void RunCopy(CommandContext& ctx, std::string_view keyspace, std::string_view table,
              std::unique_ptr<SlicedChange> change) {
   CELLAR_ASSERT(change != nullptr);
   Run(ctx, std::move(change),
-      ChangeEnd{ChangeReply::kCopied, &ctx.host, std::string(keyspace), std::string(table), 0, {}});
+      ChangeEnd{
+          ChangeReply::kCopied, &ctx.host, std::string(keyspace), std::string(table), 0, false, {}},
+      {});
 }
 
 }  // namespace cellar

@@ -6,6 +6,7 @@
 
 #include "commands/session/command_context.h"
 #include "commands/session/task.h"
+#include "commands/session/work_memory.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -13,9 +14,10 @@ namespace cellar {
 enum class ChangeReply : uint8_t { kRowsDeleted, kRowsUpdated, kOk, kCopied };
 
 // Does `change` of `table`, at once if it is small (or inside EXEC), else as a Task. Those who
-// listen for events of the table are told when it is done.
+// listen for events of the table are told when it is done. `held` is what it has of the memory for
+// such work already. One that may come to hold more waits for that behind its first slice.
 void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
-               ChangeReply reply);
+               ChangeReply reply, WorkMemory::Lease held);
 // Does a copy in the same way; its table is there when it is done.
 void RunCopy(CommandContext& ctx, std::string_view keyspace, std::string_view table,
              std::unique_ptr<SlicedChange> change);

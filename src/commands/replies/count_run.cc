@@ -44,7 +44,7 @@ bool CountRun::Pull(uint64_t cells) {
   return done;
 }
 
-bool CountRun::PullBeside(uint64_t cells) {
+bool CountRun::PullOnWorker(uint64_t cells) {
   const bool done = PullCells(cells);
   if (done)
     ended_beside_ = true;
@@ -53,7 +53,7 @@ bool CountRun::PullBeside(uint64_t cells) {
   return done;
 }
 
-void CountRun::TellHeat() {
+void CountRun::RecordHeat() {
   if (!std::exchange(ended_beside_, false)) return;
   heat_.TellKept();
   heat_.Note(*scan_, true, 0);

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "cellar/lsn.h"
+#include "commands/arguments/read_arguments.h"
 #include "commands/replies/long_read.h"
 #include "commands/replies/scan_heat.h"
 #include "commands/session/command_context.h"
 #include "commands/session/task.h"
-#include "commands/words/read_arguments.h"
 #include "engine/rows/scan.h"
 #include "engine/schema/schema.h"
 #include "engine/table/table.h"
@@ -30,9 +30,9 @@ class CountRun {
 
   // Examines `cells` cells; true when all is counted.
   bool Pull(uint64_t cells);
-  // Pull in a worker; the loop calls TellHeat() before it goes on with the run.
-  bool PullBeside(uint64_t cells);
-  void TellHeat();
+  // Pull in a worker; the loop calls RecordHeat() before it goes on with the run.
+  bool PullOnWorker(uint64_t cells);
+  void RecordHeat();
   // After Pull said false, before anything else runs.
   void Detach() { scan_->Detach(); }
   uint64_t count() const { return count_; }
@@ -67,9 +67,9 @@ class CountRead final : public LongRead {
   const CountRun& run() const { return run_; }
 
   bool Pull(uint64_t cells) override {
-    return in_worker() ? run_.PullBeside(cells) : run_.Pull(cells);
+    return in_worker() ? run_.PullOnWorker(cells) : run_.Pull(cells);
   }
-  void TellHeat() override { run_.TellHeat(); }
+  void RecordHeat() override { run_.RecordHeat(); }
 
  private:
   size_t ReplyBytes() const override { return 0; }

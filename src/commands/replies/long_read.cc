@@ -93,7 +93,7 @@ bool IsKnownLong(const Host& host, const Table& table, const Scan& scan, uint64_
 
 // --- the read
 
-void LongRead::GiveTo(WorkerPool& workers, size_t threads) {
+void LongRead::Offload(WorkerPool& workers, size_t threads) {
   CELLAR_ASSERT(!beside_);
   PublishSizes();
   beside_ = true;
@@ -155,15 +155,16 @@ bool LongReadTask::PullInLoop(TaskContext& context, TaskProgress* progress) {
     return false;
   }
   ++host_.services().stats.reads_beside;
-  read_->GiveTo(host_.services().readers, threads);
+  read_->Offload(host_.services().readers, threads);
   *progress = TaskProgress::kWaiting;
   return false;
 }
 
 bool LongReadTask::PullToEnd(TaskContext& context, TaskProgress* progress) {
-  if (!read_->beside()) return PullInLoop(context, progress);
+  if (!read_->beside() && (read_->may_work() || context.budget.unlimited()))
+    return PullInLoop(context, progress);
   *progress = TaskProgress::kWaiting;
-  if (!read_->done()) return false;
+  if (!read_->beside() || !read_->done()) return false;
   context.cycles_beside = read_->TakeBack();
   return true;
 }
@@ -173,9 +174,10 @@ TaskProgress LongReadTask::Step(TaskContext& context) {
   if (!complete_) {
     if (!PullToEnd(context, &progress)) return progress;
     // The read is the loop's again, which alone may speak to HEAT.
-    read_->TellHeat();
+    read_->RecordHeat();
     Complete();
     complete_ = true;
+    if (read_->may_work()) read_->KeepWhatItHolds();
   }
   context.depends_on = depends_on_;
   return Reply(context) ? TaskProgress::kDone : TaskProgress::kMore;

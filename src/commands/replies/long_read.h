@@ -6,7 +6,7 @@
 //   handler  Pull ... Detach
 //   Step     slices, one turn of a millisecond
 //   Step     Start ------------------------------->   Run: Pull, Pull, ... in turns with others
-//   Step     kWaiting (every 10 ms: client's memory)       publishes its sizes
+//   Step     kWaiting, first for memory (work_memory.h)    publishes its sizes
 //            <------------ uv_async, WakeTasks ---    done
 //   Step     HEAT, the end of the reply; deliver
 //
@@ -37,10 +37,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "base/os/worker_pool.h"
 #include "cellar/lsn.h"
 #include "commands/session/task.h"
+#include "commands/session/work_memory.h"
 #include "engine/rows/scan.h"
 
 namespace cellar {
@@ -63,7 +65,7 @@ class LongRead : public WorkerPool::Work {
   virtual bool Pull(uint64_t cells) = 0;
   bool PullSlice() { return Pull(slice_cells_); }
   // Tells HEAT what has been examined since the last time. In the loop.
-  virtual void TellHeat() = 0;
+  virtual void RecordHeat() = 0;
 
   // Of the reply so far. While a worker has the read: as of one of its last slices.
   size_t reply_bytes() const {
@@ -73,9 +75,15 @@ class LongRead : public WorkerPool::Work {
     return beside() ? memory_bytes_.load(std::memory_order_relaxed) : MemoryBytes();
   }
 
+  // What it needs of memory beforehand. Until that is granted it holds nothing and is not pulled.
+  void Await(WorkMemory::Lease lease) { lease_ = std::move(lease); }
+  bool may_work() const { return lease_.granted(); }
+  // All has been pulled: it holds no more than it holds now.
+  void KeepWhatItHolds() { lease_.ShrinkTo(memory_bytes()); }
+
   // Gives the read to a worker. REQUIRES: !beside(). From then on it is the worker's until
   // TakeBack().
-  void GiveTo(WorkerPool& workers, size_t threads);
+  void Offload(WorkerPool& workers, size_t threads);
   bool beside() const { return beside_; }
   // What the worker has spent, in cycles. REQUIRES: done().
   uint64_t TakeBack();
@@ -94,8 +102,9 @@ class LongRead : public WorkerPool::Work {
   void PublishSizes();
 
   const uint64_t slice_cells_;
-  bool beside_{false};     // the loop's
-  bool in_worker_{false};  // the reader's, as is
+  WorkMemory::Lease lease_;  // the loop's
+  bool beside_{false};       // the loop's
+  bool in_worker_{false};    // the reader's, as is
   uint64_t cycles_{0};
   std::atomic<size_t> reply_bytes_{0};
   std::atomic<size_t> memory_bytes_{0};

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/inline.h"
-#include "commands/heat/heat_map.h"
 #include "engine/rows/scan.h"
+#include "heat/heat_map.h"
 
 namespace cellar {
 

@@ -10,8 +10,8 @@
 #include "base/assert.h"
 #include "base/inline.h"
 #include "base/text/quote.h"
+#include "commands/arguments/scan_cursor.h"
 #include "commands/replies/schema_commands.h"
-#include "commands/words/scan_cursor.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -158,7 +158,7 @@ bool ScanRun::Pull(uint64_t cells) {
   return done;
 }
 
-bool ScanRun::PullBeside(uint64_t cells) {
+bool ScanRun::PullOnWorker(uint64_t cells) {
   const bool done = PullCells(cells);
   if (done)
     ended_beside_ = true;
@@ -167,7 +167,7 @@ bool ScanRun::PullBeside(uint64_t cells) {
   return done;
 }
 
-void ScanRun::TellHeat() {
+void ScanRun::RecordHeat() {
   if (!std::exchange(ended_beside_, false)) return;
   options_.heat.TellKept();
   options_.heat.Note(*scan_, !next_.has_value(), reply_.bytes());
@@ -230,6 +230,7 @@ void BeginStats(ReplyWriter& reply, const ScanStats& stats, int64_t micros, size
 void ScanRun::ReplyStats() {
   CELLAR_ASSERT(options_.stats_clock != nullptr);
   const int64_t micros = options_.stats_clock->MonotonicMicros() - begin_micros_;
+  scan_->AddNotes(&options_.notes);
   BeginStats(reply_.writer(), scan_->stats(), micros, options_.notes.empty() ? 0 : 1);
   if (options_.notes.empty()) return;
   reply_.writer().Bulk("notes");

@@ -18,6 +18,7 @@
 // `reply_bytes_max` is refused (TOOLARGE), and so are all rows of a CROWS together.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,12 +28,12 @@
 
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
+#include "commands/arguments/read_arguments.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/long_read.h"
 #include "commands/replies/reply_pieces.h"
 #include "commands/replies/scan_heat.h"
 #include "commands/session/task.h"
-#include "commands/words/read_arguments.h"
 #include "engine/rows/scan.h"
 
 namespace cellar {
@@ -111,9 +112,9 @@ class ScanRun {
   // Pulls until the call is complete (true) or `cells` have been examined or a slice of reply has
   // been written (false), and tells HEAT.
   bool Pull(uint64_t cells);
-  // Pull in a worker; the loop calls TellHeat() before it goes on with the run.
-  bool PullBeside(uint64_t cells);
-  void TellHeat();
+  // Pull in a worker; the loop calls RecordHeat() before it goes on with the run.
+  bool PullOnWorker(uint64_t cells);
+  void RecordHeat();
   // Rows written to the reply so far, but for one that was begun before.
   uint64_t rows() const { return rows_; }
   // Completes the reply: closes what is open, puts the cursor in front, the statistics behind.
@@ -123,6 +124,11 @@ class ScanRun {
   const Status& refusal() const { return refusal_; }
   // After Pull said false, before anything else runs.
   void Detach(Table& table);
+  // A page ends here at the latest.
+  void LimitPage(size_t bytes) {
+    options_.page_bytes_max = std::min(options_.page_bytes_max, bytes);
+  }
+  size_t page_bytes_max() const { return options_.page_bytes_max; }
 
   ReplyPieces& reply() { return reply_; }
   const ReplyPieces& reply() const { return reply_; }
@@ -178,9 +184,9 @@ class ScanRead final : public LongRead {
   ScanRun& run() { return run_; }
 
   bool Pull(uint64_t cells) override {
-    return in_worker() ? run_.PullBeside(cells) : run_.Pull(cells);
+    return in_worker() ? run_.PullOnWorker(cells) : run_.Pull(cells);
   }
-  void TellHeat() override { run_.TellHeat(); }
+  void RecordHeat() override { run_.RecordHeat(); }
 
  private:
   size_t ReplyBytes() const override { return run_.reply().held_bytes(); }
@@ -192,9 +198,12 @@ class ScanRead final : public LongRead {
 // Carries it on.
 class ScanTask final : public LongReadTask {
  public:
-  ScanTask(Host& host, ScanRun run, LongReadStart start, Lsn depends_on)
+  // `page`: what its page may take.
+  ScanTask(Host& host, ScanRun run, WorkMemory::Lease page, LongReadStart start, Lsn depends_on)
       : LongReadTask(host, std::make_unique<ScanRead>(std::move(run)), start, depends_on),
-        first_byte_(this->run().first_byte()) {}
+        first_byte_(this->run().first_byte()) {
+    read().Await(std::move(page));
+  }
   char FirstByte() const override { return first_byte_; }
 
  private:

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "cellar/status.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/session/command_context.h"
-#include "commands/words/schema_arguments.h"
 
 namespace cellar {
 

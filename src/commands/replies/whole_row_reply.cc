@@ -105,6 +105,9 @@ WholeRowReply ReplyWholeRow(CommandContext& ctx, const Table& table, std::string
 // that the scan goes on with a whole one.
 WholeRowReply ReplyWholeRows(CommandContext& ctx, const Table& table, Arguments rows,
                              size_t bytes_max, std::optional<BegunReply>* begun) {
+  // Which row is another set's, the general way says.
+  if (table.clamp() != nullptr) [[unlikely]]
+    return WholeRowReply::kRefused;
   static thread_local KeyBatch batch;  // keeps its memory
   ReplyWriter& reply = ctx.reply;
   const size_t begin = reply.position();

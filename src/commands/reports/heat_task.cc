@@ -12,11 +12,11 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/inline.h"
-#include "commands/heat/heat_reading.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/session/task.h"
 #include "engine/table/table.h"
+#include "heat/heat_reading.h"
 #include "resp/decimal.h"
 #include "store/store.h"
 

@@ -1,8 +1,8 @@
 // HEAT at work: in the handler if there is little to tell, else as a task.
 #pragma once
 
-#include "commands/heat/heat_reading.h"
 #include "commands/session/command_context.h"
+#include "heat/heat_reading.h"
 
 namespace cellar {
 

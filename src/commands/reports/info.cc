@@ -11,6 +11,7 @@
 #include <map>
 
 #include "cellar/version.h"
+#include "commands/arguments/arguments.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/session/host.h"
 #include "commands/session/info_data.h"
@@ -18,7 +19,6 @@
 #include "commands/session/services.h"
 #include "commands/session/session.h"
 #include "commands/session/transaction.h"
-#include "commands/words/arguments.h"
 #include "replica/replication.h"
 #include "replica/set_node.h"
 #include "store/store.h"
@@ -182,7 +182,15 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Field("mem_clients_normal", memory.clients_bytes);
   out.Field("mem_snapshots_held", memory.held_bytes);
   out.Field("mem_heat", host.services().heat.memory_bytes());
-  out.Field("mem_cluster_links", 0);
+  WorkMemory& work = host.services().work_memory;
+  work.Configure(host.services().config.work_max_memory, host.services().config.maxmemory);
+  out.Field("mem_work_max", work.bound());
+  out.Field("mem_work_taken", work.taken_bytes());
+  out.Field("mem_work_aggregates", work.taken_bytes(WorkKind::kAggregate));
+  out.Field("mem_work_updates", work.taken_bytes(WorkKind::kUpdate));
+  out.Field("mem_work_pages", work.taken_bytes(WorkKind::kPage));
+  out.Field("work_waiting", work.waiting());
+  out.Field("mem_cluster_links", memory.command_links_bytes);
   out.Field("mem_aof_buffer", memory.log_buffer_bytes);
   out.Field("mem_prepared", memory.prepared_bytes);
   out.Field("mem_allocator", memory.allocator);
@@ -306,8 +314,9 @@ void StatsSection(Host& host, InfoWriter& out) {
   const DataFigures data = host.data_figures();
   out.Field("expired_keys", data.reclaimed_cells);
   out.Ratio("expired_stale_perc", 0);
-  out.Zeros({"expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys",
-             "evicted_clients", "total_eviction_exceeded_time", "current_eviction_exceeded_time"});
+  out.Zeros({"expired_time_cap_reached_count", "expire_cycle_cpu_milliseconds", "evicted_keys"});
+  out.Field("evicted_clients", stats.evicted_clients);
+  out.Zeros({"total_eviction_exceeded_time", "current_eviction_exceeded_time"});
   out.Field("cells_in_future", data.cells_in_future);
   out.Field("cells_dead_on_arrival", data.cells_dead_on_arrival);
   out.Field("cells_not_in_micros", data.cells_not_in_micros);
@@ -411,6 +420,7 @@ void SetFields(Host& host, const SetNode& set, InfoWriter& out) {
   const int64_t left = std::max<int64_t>(lease - host.clock().MonotonicMicros(), 0);
   out.Field("replica_lease", !set.open() ? -1 : left / 1000);
   out.Field("replica_rollbacks", set.rollbacks());
+  out.Field("replica_frames_refused", set.set().frames_refused());
   out.Field("replica_feature_level", fmt::format("{}/{}", kFeatureLevel, set.feature_level()));
   const bool always = static_cast<AppendFsync>(config.appendfsync) == AppendFsync::kAlways;
   out.Field("replica_durability", always ? "always" : "everysec");
@@ -511,9 +521,21 @@ void LatencyStatsSection(Host& host, InfoWriter& out) {
   }
 }
 
-void ClusterSection(Host&, InfoWriter& out) {
+void ClusterSection(Host& host, InfoWriter& out) {
+  const ClusterFigures figures = host.cluster_figures();
   out.Section("Cluster");
   out.Field("cluster_enabled", 0);
+  out.Field("cluster_links", figures.links);
+  out.Field("cluster_channels", figures.channels);
+  out.Field("cluster_calls_waiting", figures.calls_waiting);
+  out.Field("cluster_calls_held", figures.calls_held);
+  out.Field("cluster_calls_out", figures.calls_out);
+  out.Field("cluster_calls_in", figures.calls_in);
+  out.Field("cluster_calls_bounced", figures.calls_bounced);
+  out.Field("cluster_calls_retried", figures.calls_retried);
+  out.Field("cluster_connections_closed", figures.connections_closed);
+  if (const SetNode* const set = host.replication().set(); set != nullptr)
+    out.Field("cluster_feature_level", fmt::format("{}/{}", kFeatureLevel, set->feature_level()));
 }
 
 // Redis' form with the tables as keys, and nothing else: tools that read these lines refuse any

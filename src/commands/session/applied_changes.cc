@@ -1,5 +1,5 @@
 // See applied_changes.h.
-// Collect and CollectSchema read the ops of a record into `changes_`; Tell makes messages of them.
+// Collect and CollectSchema read the ops of a record into `steps_`, as who listens is to be told.
 #include "commands/session/applied_changes.h"
 
 #include <algorithm>
@@ -8,15 +8,20 @@
 #include "commands/config/config.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
-#include "commands/session/table_events.h"
 #include "engine/feeds/feed_group.h"
 #include "engine/state/engine.h"
 #include "engine/state/table_copy.h"
 
 namespace cellar {
+namespace {
 
-void AppliedChanges::BeforeApply(std::string_view payload) {
-  changes_.clear();
+// Whoever has sent the command to the leader: who that is its step tells.
+constexpr Tracking::Writer kSomebody{.id = 0, .step_micros = -1};
+
+}  // namespace
+
+void AppliedChanges::BeforeApply(std::string_view payload, int64_t commit_micros) {
+  steps_.clear();
   if (!host_.services().changes_are_heard()) [[likely]]
     return;
   MutationReader reader(payload);
@@ -25,12 +30,22 @@ void AppliedChanges::BeforeApply(std::string_view payload) {
   DecodedOp op;
   while (reader.Next(&op)) Collect(op);
   EndRow();
+  EndDrops();
   CELLAR_ASSERT(row_key_.empty());
+  // The steps of a record are a microsecond apart, the last one has its time (AppendJoined).
+  int64_t step_micros = commit_micros - static_cast<int64_t>(steps_.size());
+  for (Step& step : steps_) {
+    ++step_micros;
+    for (Tracking::Change& change : step.changes)
+      if (change.writer == kSomebody) change.writer = {.id = 0, .step_micros = step_micros};
+  }
   table_id_ = 0;
+  rewrites_ = ranges_ = false;
   // Names and schemas are those of this record as far as it was read. The next one begins with what
   // has been applied.
   known_.clear();
   known_feeds_.clear();
+  tables_.clear();
 }
 
 AppliedChanges::Known* AppliedChanges::Know(uint64_t table_id) {
@@ -50,20 +65,78 @@ void AppliedChanges::EndRow() {
   const Known* const table = Know(table_id_);
   const bool changed = put_ || deleted_;
   if (table != nullptr && (changed || reclaimed_)) {
-    Add(changed ? Kind::kRow : Kind::kReclaimed, table->name, put_ ? "cput" : "cdel");
-    changes_.back().row_key = row_key;
+    EndDrops();
+    ranges_ = false;
+    // By the name that it has here: what comes behind may rename or drop it.
+    std::string name = TrackedTableName(table->name.keyspace, table->name.table) + ':';
+    // What retention has dropped is nobody's writing: NOLOOP keeps it from no one.
+    const Tracking::Writer writer = changed ? kSomebody : Tracking::Writer{};
+    if (table->schema.key.Decode(row_key, &name))
+      AddChange({Tracking::Extent::kRow, std::move(name), writer});
+    if (changed) AddEvent(kNotifyTable, table->name, put_ ? "cput" : "cdel");
   }
   put_ = deleted_ = reclaimed_ = false;
+}
+
+void AppliedChanges::AddChange(Tracking::Change change) {
+  if (host_.services().tracking.active()) steps_.back().changes.push_back(std::move(change));
+}
+
+void AppliedChanges::AddEvent(uint32_t kind, const Name& name, std::string_view event) {
+  if ((host_.services().config.notify_flags & kind) == 0) return;
+  steps_.back().events.push_back({std::string(event), name.keyspace, name.table});
+}
+
+void AppliedChanges::Add(uint32_t kind, const Name& name, std::string_view event) {
+  EndDrops();
+  ranges_ = false;
+  AddChange({Tracking::Extent::kTable, TrackedTableName(name.keyspace, name.table), kSomebody});
+  AddEvent(kind, name, event);
+}
+
+int64_t AppliedChanges::CountTables(const std::string& keyspace, int64_t more) {
+  const auto [found, is_new] = tables_.try_emplace(keyspace, 0);
+  // Asked before anything of the record is applied.
+  if (is_new) found->second = static_cast<int64_t>(host_.store().Tables(keyspace).size());
+  return found->second += more;
+}
+
+void AppliedChanges::AddDrop(const Name& name) {
+  ranges_ = false;
+  (void)CountTables(name.keyspace, -1);
+  drops_.push_back(name);
+  AddEvent(kNotifyGeneric, name, "table.drop");
+}
+
+void AppliedChanges::EndDrops() {
+  if (drops_.empty()) return;
+  const std::vector<Name> drops = std::exchange(drops_, {});
+  // One alone has a name that says as much.
+  const bool flushed =
+      drops.size() > 1 && std::all_of(drops.begin(), drops.end(), [this](const Name& name) {
+        return CountTables(name.keyspace, 0) == 0;
+      });
+  if (flushed) return AddChange({Tracking::Extent::kAll, {}, kSomebody});
+  for (const Name& name : drops)
+    AddChange({Tracking::Extent::kTable, TrackedTableName(name.keyspace, name.table), kSomebody});
 }
 
 // What befalls a row is gathered until the row ends: it becomes one event. kRecordNumber, and what
 // says nothing of data, is none.
 void AppliedChanges::Collect(const DecodedOp& op) {
+  if (steps_.empty() && op.op != MutationOp::kStep) steps_.emplace_back();
   switch (op.op) {
     case MutationOp::kStep:
+      EndRow();
+      EndDrops();
+      steps_.emplace_back();
+      table_id_ = 0;
+      ranges_ = false;
+      break;
     case MutationOp::kTable:
       EndRow();
-      table_id_ = op.op == MutationOp::kTable ? op.id : 0;
+      ranges_ = ranges_ && table_id_ == op.id;
+      table_id_ = op.id;
       break;
     case MutationOp::kRow:
       EndRow();
@@ -73,7 +146,8 @@ void AppliedChanges::Collect(const DecodedOp& op) {
     case MutationOp::kReplace:
     case MutationOp::kAddInput:
     case MutationOp::kMergeState:
-      put_ = true;
+      // Cells that a change of types has rewritten are no event; readers must read them again.
+      (rewrites_ ? reclaimed_ : put_) = true;
       break;
     case MutationOp::kDeleteCell:
     case MutationOp::kDeleteRange:
@@ -86,14 +160,15 @@ void AppliedChanges::Collect(const DecodedOp& op) {
     case MutationOp::kDeleteRows:
       EndRow();
       // A command that deletes several ranges is one event.
-      if (const Known* const table = Know(table_id_);
-          table != nullptr && (changes_.empty() || changes_.back().kind != Kind::kCells ||
-                               changes_.back().name != table->name)) {
-        Add(Kind::kCells, table->name, "cdelrange");
-      }
+      if (const Known* const table = Know(table_id_); table != nullptr && !ranges_)
+        Add(kNotifyTable, table->name, "cdelrange");
+      ranges_ = true;
+      break;
+    case MutationOp::kRewrites:
+      rewrites_ = op.number != 0;
       break;
     case MutationOp::kRecordNumber:
-    case MutationOp::kOldCells:
+    case MutationOp::kPreImages:
       break;
     case MutationOp::kCreateFeed:
     case MutationOp::kDropFeed:
@@ -114,8 +189,11 @@ void AppliedChanges::Collect(const DecodedOp& op) {
 // that this very record creates or renames.
 void AppliedChanges::CollectSchema(const DecodedOp& op) {
   if (op.op == MutationOp::kDropKeyspace) {
+    EndDrops();
+    AddChange({Tracking::Extent::kAll, {}, kSomebody});
+    tables_[std::string(op.first)] = 0;
     for (const Table* const table : host_.store().Tables(op.first))
-      Add(Kind::kEvent, {table->keyspace(), table->name()}, "table.drop");
+      AddEvent(kNotifyGeneric, {table->keyspace(), table->name()}, "table.drop");
     return;
   }
   if (op.op == MutationOp::kCreateTable) {
@@ -123,12 +201,13 @@ void AppliedChanges::CollectSchema(const DecodedOp& op) {
     made.name = {std::string(op.first), std::string(op.second)};
     std::string_view bytes = op.third;
     (void)DecodeTableSchema(&bytes, &made.schema);
-    Add(Kind::kNew, made.name, "new");
-    return Add(Kind::kEvent, made.name, "table.create");
+    (void)CountTables(made.name.keyspace, 1);
+    AddEvent(kNotifyNew, made.name, "new");
+    return Add(kNotifyGeneric, made.name, "table.create");
   }
   if (op.op == MutationOp::kCreateSnapshot) {
     if (!op.second.empty())
-      Add(Kind::kEvent, {std::string(op.first), std::string(op.second)}, "snapshot");
+      Add(kNotifyGeneric, {std::string(op.first), std::string(op.second)}, "snapshot");
     return;
   }
   if (op.op == MutationOp::kCopyTable) {
@@ -138,19 +217,22 @@ void AppliedChanges::CollectSchema(const DecodedOp& op) {
     (void)DecodeCopyDefinition(op.third, &copy);
     std::string_view bytes = copy.schema;
     (void)DecodeTableSchema(&bytes, &made.schema);
-    return Add(Kind::kEvent, made.name, "copy_to");
+    (void)CountTables(made.name.keyspace, 1);
+    return Add(kNotifyGeneric, made.name, "copy_to");
   }
   Known* const table = Know(op.id);
   if (table == nullptr) return;
   switch (op.op) {
     case MutationOp::kDropTable:
-      return Add(Kind::kEvent, table->name, "table.drop");
+      return AddDrop(table->name);
     case MutationOp::kTruncateTable:
-      return Add(Kind::kEvent, table->name, "table.truncate");
+      return Add(kNotifyGeneric, table->name, "table.truncate");
     case MutationOp::kRenameTable:
-      Add(Kind::kEvent, table->name, "rename_from");
+      Add(kNotifyGeneric, table->name, "rename_from");
+      (void)CountTables(table->name.keyspace, -1);
       table->name = {std::string(op.first), std::string(op.second)};
-      return Add(Kind::kEvent, table->name, "rename_to");
+      (void)CountTables(table->name.keyspace, 1);
+      return Add(kNotifyGeneric, table->name, "rename_to");
     case MutationOp::kSetSchema:
       return CollectSchemaOf(op.id, op.first);
     default:
@@ -184,7 +266,7 @@ void AppliedChanges::CollectSchemaOf(uint64_t table_id, std::string_view bytes) 
   if (HasMore(before.families, now.families)) event = "family.drop";
   if (HasMore(now.indexes, before.indexes)) event = "index.create";
   if (HasMore(before.indexes, now.indexes)) event = "index.drop";
-  Add(Kind::kEvent, table->name, event);
+  Add(kNotifyGeneric, table->name, event);
 }
 
 namespace {
@@ -213,7 +295,7 @@ std::string_view EventOfGroup(std::string_view changes) {
 void AppliedChanges::CollectFeed(const DecodedOp& op) {
   if (op.op == MutationOp::kCreateFeed) {
     const Name& made = known_feeds_[op.id] = {std::string(op.first), std::string(op.second)};
-    return Add(Kind::kEvent, made, "feed");
+    return Add(kNotifyGeneric, made, "feed");
   }
   if (!known_feeds_.contains(op.id)) {
     const Feed* const feed = host_.store().engine().feeds().FindById(op.id);
@@ -221,33 +303,19 @@ void AppliedChanges::CollectFeed(const DecodedOp& op) {
     known_feeds_[op.id] = {feed->keyspace, feed->name};
   }
   const Name& name = known_feeds_[op.id];
-  if (op.op == MutationOp::kDropFeed) return Add(Kind::kEvent, name, "del");
+  if (op.op == MutationOp::kDropFeed) return Add(kNotifyGeneric, name, "del");
   const std::string_view event = EventOfGroup(op.second);
-  if (!event.empty()) Add(Kind::kGroup, name, event);
-}
-
-void AppliedChanges::Tell(const Change& change) {
-  const Name& name = change.name;
-  if (change.kind != Kind::kRow && change.kind != Kind::kReclaimed) {
-    const uint32_t kind = change.kind == Kind::kEvent ? kNotifyGeneric
-                          : change.kind == Kind::kNew ? kNotifyNew
-                                                      : kNotifyTable;
-    return NotifyTable(host_, kind, change.event, name.keyspace, name.table);
-  }
-  // By the name that it has now: a record that changes rows and then drops the table tells of that.
-  const Table* const table = host_.store().FindTableIfAny(name.keyspace, name.table);
-  if (table == nullptr) return;
-  NotifyRowKey(host_, change.kind == Kind::kRow ? change.event : std::string_view(), *table,
-               change.row_key);
+  if (!event.empty()) Add(kNotifyTable, name, event);
 }
 
 void AppliedChanges::AfterApply() {
-  if (changes_.empty()) [[likely]]
+  if (steps_.empty()) [[likely]]
     return;
-  // No client of this node has made the change: NOLOOP keeps it from nobody.
-  host_.services().tracking.SetNoWriter();
-  const std::vector<Change> changes = std::exchange(changes_, {});
-  for (const Change& change : changes) Tell(change);
+  const std::vector<Step> steps = std::exchange(steps_, {});
+  for (const Step& step : steps) {
+    host_.services().tracking.Tell(host_, step.changes);
+    TableEvents::Tell(host_, step.events);
+  }
 }
 
 }  // namespace cellar

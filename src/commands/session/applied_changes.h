@@ -6,12 +6,16 @@
 // only lost cells is `cdel`, a range of rows `cdelrange`, a group's last id that was moved by
 // itself `xgroup-setid` (also where the leader ran XREADGROUP NOACK); changes of schema and of
 // groups have the names that they have on the leader. One event for each row of a command, and each
-// table.
+// table. Where several tables go at once and leave their keyspaces without any, that was FLUSHDB or
+// FLUSHALL, or might as well have been: all that is cached goes. Of one alone its name is told.
 //
 // What is told is collected before the record is applied, as long as what it drops has its name,
-// and told behind it. Nothing is done, and nothing costs, while nobody listens.
+// and told behind it: of each step (one command, or one EXEC) together, invalidations first. It is
+// told at once also where this node is in the middle of an EXEC, which has made it the leader: it
+// is no part of that. Nothing is done, and nothing costs, while nobody listens.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "commands/session/table_events.h"
+#include "commands/session/tracking.h"
 #include "engine/schema/schema.h"
 #include "engine/table/mutation.h"
 #include "store/store.h"
@@ -31,7 +37,7 @@ class AppliedChanges final : public ApplyListener {
  public:
   explicit AppliedChanges(Host& host) : host_(host) {}
 
-  void BeforeApply(std::string_view payload) override;
+  void BeforeApply(std::string_view payload, int64_t commit_micros) override;
   void AfterApply() override;
 
  private:
@@ -45,12 +51,10 @@ class AppliedChanges final : public ApplyListener {
     Name name;
     TableSchema schema;
   };
-  enum class Kind : uint8_t { kEvent, kNew, kCells, kGroup, kRow, kReclaimed };
-  struct Change {
-    Kind kind;
-    Name name;
-    std::string_view event;  // a literal
-    std::string row_key{};   // encoded; kRow, kReclaimed
+  // One command, or one EXEC.
+  struct Step {
+    std::vector<Tracking::Change> changes;
+    std::vector<TableEvents::Event> events;
   };
 
   void Collect(const DecodedOp& op);
@@ -59,21 +63,31 @@ class AppliedChanges final : public ApplyListener {
   void CollectFeed(const DecodedOp& op);
   Known* Know(uint64_t table_id);
   void EndRow();
-  void Add(Kind kind, const Name& name, std::string_view event) {
-    changes_.push_back({kind, name, event});
-  }
-  void Tell(const Change& change);
+  // Tables that a step drops one behind the other: what they leave decides what is told.
+  void AddDrop(const Name& name);
+  void EndDrops();
+  // Of the keyspace, as the ops so far leave it; `more`: of one that comes, or goes.
+  int64_t CountTables(const std::string& keyspace, int64_t more);
+  void AddChange(Tracking::Change change);
+  // `kind`: a NotifyFlags bit.
+  void AddEvent(uint32_t kind, const Name& name, std::string_view event);
+  // The table as a whole has changed.
+  void Add(uint32_t kind, const Name& name, std::string_view event);
 
   Host& host_;
-  std::vector<Change> changes_;
+  std::vector<Step> steps_;
   // What the record has named, for as long as it is read.
   std::map<uint64_t, Known> known_;
   std::map<uint64_t, Name> known_feeds_;
+  std::map<std::string, int64_t> tables_;  // by keyspace: how many it has
+  std::vector<Name> drops_;
   uint64_t table_id_{0};
   std::string row_key_;
   bool put_{false};
   bool deleted_{false};
-  bool reclaimed_{false};
+  bool reclaimed_{false};  // or rewritten
+  bool rewrites_{false};   // the puts at hand rewrite cells as another type
+  bool ranges_{false};     // the last op has deleted rows of the table at hand
 };
 
 }  // namespace cellar

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <utility>
 
+#include "commands/acl/acl_check.h"
+#include "commands/arguments/arguments.h"
 #include "commands/catalog/command_table.h"
 #include "commands/session/host.h"
 #include "commands/session/outcome.h"
 #include "commands/session/session.h"
 #include "commands/session/task.h"
-#include "commands/users/acl_check.h"
-#include "commands/words/arguments.h"
 #include "resp/reply_writer.h"
 
 namespace cellar {

@@ -90,6 +90,7 @@ class Host {
 
   // --- other nodes
   virtual Replication& replication() = 0;
+  virtual ClusterFigures cluster_figures() const { return {}; }
   // The session's connection becomes a link to another node: what sits on it is `replication`'s.
   // The reply of PEER, or why it is refused.
   virtual Result<std::string> AcceptPeer(Session& session, std::string_view version,

@@ -21,6 +21,8 @@ struct MemoryFigures {
   uint64_t data_bytes{0};     // trees of all tables
   uint64_t held_bytes{0};     // of it, what named snapshots keep and no table uses
   uint64_t clients_bytes{0};
+  // Of clients and links, what commands that are passed on hold, both ways.
+  uint64_t command_links_bytes{0};
   uint64_t links_bytes{0};  // connections to other nodes, and what has come and is not applied
   uint64_t tail_bytes{0};   // of the log, for followers
   uint64_t log_buffer_bytes{0};
@@ -94,6 +96,19 @@ struct PersistenceFigures {
   int64_t loading_start_unix_s{0};
   uint64_t loading_total_bytes{0};
   uint64_t loading_done_bytes{0};
+};
+
+// Commands that are passed on between the nodes of a replica set. The first four are levels.
+struct ClusterFigures {
+  size_t links{0};
+  size_t channels{0};       // of other nodes' clients, here
+  size_t calls_waiting{0};  // sent on, no answer yet: clients
+  size_t calls_held{0};     // to be sent on, or behind what was
+  uint64_t calls_out{0};
+  uint64_t calls_in{0};
+  uint64_t calls_bounced{0};       // calls that a leader sent back which was one no more
+  uint64_t calls_retried{0};       // clients some of whose calls were asked again
+  uint64_t connections_closed{0};  // since nobody knew what became of a write
 };
 
 }  // namespace cellar

@@ -6,10 +6,10 @@
 
 #include "base/assert.h"
 #include "base/text/glob.h"
+#include "commands/acl/acl_check.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/session/host.h"
 #include "commands/session/session.h"
-#include "commands/users/acl_check.h"
-#include "commands/words/schema_arguments.h"
 
 namespace cellar {
 namespace {

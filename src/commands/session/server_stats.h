@@ -54,6 +54,7 @@ struct ServerStats {
   uint64_t error_replies{0};
   uint64_t query_buffer_limit_disconnections{0};
   uint64_t output_buffer_limit_disconnections{0};
+  uint64_t evicted_clients{0};
   // Tables, rows and cells that were asked for by name (EXISTS, CGET, CROW ...), there or not.
   uint64_t key_hits{0};
   uint64_t key_misses{0};

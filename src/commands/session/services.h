@@ -5,17 +5,18 @@
 #include <string>
 
 #include "base/os/worker_pool.h"
+#include "commands/acl/acl.h"
 #include "commands/catalog/command_table.h"
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"
-#include "commands/heat/heat_map.h"
-#include "commands/heat/hot_keys.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/server_stats.h"
 #include "commands/session/slow_log.h"
 #include "commands/session/table_events.h"
 #include "commands/session/tracking.h"
-#include "commands/users/acl.h"
+#include "commands/session/work_memory.h"
+#include "heat/heat_map.h"
+#include "heat/hot_keys.h"
 
 namespace cellar {
 
@@ -32,6 +33,7 @@ struct Services {
   LatencyMonitor latency;
   HeatMap heat;
   HotKeys hot_keys;
+  WorkMemory work_memory;  // dies after the reads that have taken of it
   // Their threads are the only ones that commands work in beside the loop's.
   WorkerPool aggregators{"cellar-agg", WorkerPool::Pace::kSteady, Clock::System()};
   WorkerPool readers{"cellar-read", WorkerPool::Pace::kGiving, Clock::System()};
@@ -39,7 +41,7 @@ struct Services {
   std::string run_id;  // 40 hex digits, new at every start
 
   // Whether anybody is to be told of changes of rows (NotifyRow).
-  bool rows_are_heard() const {
+  bool has_row_listeners() const {
     return tracking.active() || (config.notify_flags & kNotifyTable) != 0;
   }
   // Whether anybody is to be told of any change at all.

@@ -35,7 +35,7 @@ size_t Session::kept_bytes() const {
   size_t bytes = name.size() + lib_name.size() + lib_version.size();
   if (transaction) bytes += transaction->memory_bytes();
   if (pubsub) bytes += pubsub->memory_bytes;
-  if (tracking) bytes += tracking->prefix_bytes;
+  if (tracking) bytes += tracking->prefix_bytes + tracking->held_bytes;
   return bytes;
 }
 

@@ -63,6 +63,15 @@ struct ReplyGate {
   Lsn lsn;
 };
 
+// What a client has said of itself.
+struct SessionSwitches {
+  bool no_evict{false};
+  bool no_touch{false};
+  bool reads_stale{false};    // READONLY: its reads need not see what it was told of
+  bool redirects{false};      // CLIENT CAPA redirect: it goes to the leader by itself
+  bool queues_judged{false};  // what it queues has been judged by the node that it comes from
+};
+
 struct Session {
   // Beyond so much output nothing more is executed for this client until it has read some.
   static constexpr size_t kOutputPauseBytes{1024 * 1024};
@@ -78,8 +87,6 @@ struct Session {
   ReplyMode reply_mode{ReplyMode::kOn};
   SessionLife life{SessionLife::kOpen};
   bool monitor{false};
-  bool no_evict{false};
-  bool no_touch{false};
   bool unix_socket{false};
   bool exec_running{false};   // the commands of an EXEC are being executed
   bool flush_pending{false};  // is in the server's list of outputs to flush
@@ -88,6 +95,7 @@ struct Session {
   bool restricted{false};     // its user may not do everything: access control asks
   bool gate_grows{false};     // the last of `gates` is of this turn
   PeerRole peer{PeerRole::kNone};
+  SessionSwitches switches;
   bool input_ended{false};  // the client sends no more; it gets the replies to what it has sent
 
   // What every command touches stands together, behind the flags: thousands of sessions take turns

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "commands/words/arguments.h"
+#include "commands/arguments/arguments.h"
 
 namespace cellar {
 

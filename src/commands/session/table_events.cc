@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/session/host.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/services.h"
-#include "commands/words/schema_arguments.h"
 #include "engine/table/table.h"
 #include "store/store.h"
 
@@ -37,7 +37,10 @@ void PublishEvent(Host& host, const TableEvents::Event& event) {
 
 void TableEvents::Publish(Host& host) {
   CELLAR_ASSERT(!host.store().in_transaction());
-  const std::vector<Event> events = std::exchange(waiting_, {});
+  Tell(host, std::exchange(waiting_, {}));
+}
+
+void TableEvents::Tell(Host& host, std::span<const Event> events) {
   for (const Event& event : events) PublishEvent(host, event);
 }
 
@@ -81,13 +84,6 @@ void NotifyRow(Host& host, std::string_view event, const Table& table, std::stri
   if (tracking.active()) [[unlikely]]
     tracking.RowChanged(host, table, row);
   Notify(host, kNotifyTable, event, table.keyspace(), table.name());
-}
-
-void NotifyRowKey(Host& host, std::string_view event, const Table& table,
-                  std::string_view row_key) {
-  Tracking& tracking = host.services().tracking;
-  if (tracking.active()) tracking.RowReclaimed(host, table, row_key);
-  if (!event.empty()) Notify(host, kNotifyTable, event, table.keyspace(), table.name());
 }
 
 }  // namespace cellar

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,8 @@ class TableEvents {
     std::string keyspace;
     std::string table;
   };
+  // Publishes them.
+  static void Tell(Host& host, std::span<const Event> events);
   void Add(Event event) { waiting_.push_back(std::move(event)); }
   // After the commit.
   void Publish(Host& host);
@@ -57,8 +60,5 @@ void NotifyFlushed(Host& host, std::string_view event,
                    const std::vector<std::pair<std::string, std::string>>& names);
 // NotifyTable after a change of one row.
 void NotifyRow(Host& host, std::string_view event, const Table& table, std::string_view row);
-// NotifyRow by the encoded key, and for a change that no client has made. Without an event only
-// those who track are told: the row has lost cells to retention.
-void NotifyRowKey(Host& host, std::string_view event, const Table& table, std::string_view row_key);
 
 }  // namespace cellar

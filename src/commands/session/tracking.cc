@@ -4,28 +4,23 @@
 #include "commands/session/tracking.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 
 #include "base/assert.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/catalog/command_keys.h"
 #include "commands/catalog/command_table.h"
 #include "commands/session/host.h"
 #include "commands/session/pubsub.h"
 #include "commands/session/services.h"
 #include "commands/session/session.h"
-#include "commands/words/schema_arguments.h"
 #include "engine/table/table.h"
 #include "store/store.h"
 
 namespace cellar {
 namespace {
-
-std::string NameOf(std::string_view keyspace, std::string_view table) {
-  std::string name;
-  if (keyspace != "0") name.append(keyspace).push_back('/');
-  return name.append(table);
-}
 
 // False if `row` is no key of the table.
 bool AppendRow(const Table& table, std::string_view row, std::string* name) {
@@ -51,12 +46,42 @@ bool Concerns(std::string_view prefix, std::string_view name, bool whole_table) 
          prefix[name.size()] == ':';
 }
 
+size_t BytesOf(const std::set<std::string>& names) {
+  constexpr size_t kNodeBytes{64};  // of a set, about
+  size_t bytes = kNodeBytes;
+  for (const std::string& name : names) bytes += kNodeBytes + name.size();
+  return bytes;
+}
+
 }  // namespace
 
+std::string TrackedTableName(std::string_view keyspace, std::string_view table) {
+  std::string name;
+  if (keyspace != "0") name.append(keyspace).push_back('/');
+  return name.append(table);
+}
+
 std::string TrackedName(const Table& table, const std::string_view* row) {
-  std::string name = NameOf(table.keyspace(), table.name());
+  std::string name = TrackedTableName(table.keyspace(), table.name());
   if (row != nullptr && !AppendRow(table, *row, &name)) name.clear();
   return name;
+}
+
+void PassedWrites::Add(int64_t told_micros, std::span<const WrittenSteps> steps) {
+  told_micros_ = std::max(told_micros_, told_micros);
+  steps_.insert(steps_.end(), steps.begin(), steps.end());
+  if (steps_.size() <= kStepsMax) return;
+  steps_.erase(steps_.begin(),
+               steps_.begin() + static_cast<std::ptrdiff_t>(steps_.size() - kStepsMax / 2));
+}
+
+PassedWrites::Answer PassedWrites::HasWritten(int64_t step_micros) const {
+  const auto behind = std::upper_bound(
+      steps_.begin(), steps_.end(), step_micros,
+      [](int64_t micros, const WrittenSteps& steps) { return micros < steps.first_micros; });
+  if (behind != steps_.begin() && step_micros <= std::prev(behind)->last_micros)
+    return Answer::kYes;
+  return under_way_ && step_micros > told_micros_ ? Answer::kUnknown : Answer::kNo;
 }
 
 // Prefixes add up from call to call, all other options are replaced.
@@ -118,7 +143,7 @@ void Tracking::Remember(Host& host, Session& session, const CommandEntry& comman
     // What is in a snapshot never changes, and nothing can come to have no name.
     if (table.table.empty()) continue;
     if (table.table.find(kSnapshotSign) != std::string_view::npos) continue;
-    std::string name = NameOf(table.keyspace, table.table);
+    std::string name = TrackedTableName(table.keyspace, table.table);
     const bool is_plain = table.table.size() == word.size();
     const Reader reader{session.id, is_plain ? kPlain : kWithKeyspace};
     if (spec.row > 0 && static_cast<size_t>(spec.row) < args.size()) {
@@ -158,7 +183,7 @@ void Tracking::Shrink(Host& host, size_t keys_max) {
     last_forgotten_ = next->first;
     const std::string name = next->first;
     const size_t keys_before = keys_.size();
-    TellReaders(host, name, {Extent::kRow, name, 0});
+    TellReaders(host, name, {Extent::kRow, name, {}});
     CELLAR_ASSERT(keys_.size() < keys_before);
   }
 }
@@ -173,23 +198,23 @@ void Tracking::EndCaching(Session& session, const CommandEntry& command) {
 }
 
 void Tracking::RowChanged(Host& host, const Table& table, std::string_view row) {
-  std::string name = NameOf(table.keyspace(), table.name());
-  if (AppendRow(table, row, &name)) Changed(host, {Extent::kRow, std::move(name), writer_});
+  std::string name = TrackedTableName(table.keyspace(), table.name());
+  if (AppendRow(table, row, &name)) Changed(host, {Extent::kRow, std::move(name), {.id = writer_}});
 }
 
 void Tracking::RowReclaimed(Host& host, const Table& table, std::string_view row_key) {
-  std::string name = NameOf(table.keyspace(), table.name()) + ':';
+  std::string name = TrackedTableName(table.keyspace(), table.name()) + ':';
   // Nobody's writing: NOLOOP does not keep it from anyone.
   if (table.schema().key.Decode(row_key, &name)) {
-    Changed(host, {Extent::kRow, std::move(name), 0});
+    Changed(host, {Extent::kRow, std::move(name), {}});
   }
 }
 
 void Tracking::TableChanged(Host& host, std::string_view keyspace, std::string_view table) {
-  Changed(host, {Extent::kTable, NameOf(keyspace, table), writer_});
+  Changed(host, {Extent::kTable, TrackedTableName(keyspace, table), {.id = writer_}});
 }
 
-void Tracking::AllChanged(Host& host) { Changed(host, {Extent::kAll, {}, writer_}); }
+void Tracking::AllChanged(Host& host) { Changed(host, {Extent::kAll, {}, {.id = writer_}}); }
 
 void Tracking::Changed(Host& host, Change change) {
   if (host.store().in_transaction()) {
@@ -212,7 +237,7 @@ void Tracking::Tell(Host& host, std::span<const Change> changes) {
   for (const Change& change : changes) {
     if (change.extent == Extent::kAll) {
       SendBroadcasts(host, &broadcasts);
-      TellAll(host);
+      TellAll(host, change.writer);
       continue;
     }
     if (change.extent == Extent::kRow) {
@@ -228,12 +253,12 @@ void Tracking::Tell(Host& host, std::span<const Change> changes) {
   SendBroadcasts(host, &broadcasts);
 }
 
-void Tracking::TellAll(Host& host) {
+void Tracking::TellAll(Host& host, Writer writer) {
   keys_.clear();
   items_ = 0;
   name_bytes_ = 0;
   host.ForEachSession([&](const Session& session) {
-    if (session.tracking) Send(host, session.id, {}, 0);
+    if (session.tracking) Send(host, session.id, {}, writer);
   });
 }
 
@@ -303,8 +328,11 @@ void Tracking::CollectBroadcasts(Host& host, const Change& change, Broadcasts* b
     for (const uint64_t id : ids) {
       const Session* const session = host.FindSession(id);
       if (session == nullptr) continue;
-      Broadcast& told = (*broadcasts)[{prefix, id}];
-      told.writer = change.writer;
+      const auto [at, is_new] = broadcasts->try_emplace({prefix, id});
+      Broadcast& told = at->second;
+      // What several have changed NOLOOP keeps from none of them.
+      if (is_new) told.writer = change.writer;
+      if (told.writer != change.writer) told.writer = {};
       const bool own = session->keyspace == keyspace;
       AddNames(host, change.name, own ? kPlain : kWithKeyspace, &told.names);
     }
@@ -318,31 +346,61 @@ void Tracking::SendBroadcasts(Host& host, Broadcasts* broadcasts) {
   broadcasts->clear();
 }
 
+void Tracking::TellEverything(Host& host, const Session& session) {
+  CELLAR_ASSERT(session.tracking != nullptr);
+  Send(host, session.id, {}, {});
+}
+
+void Tracking::TellHeld(Host& host, Session& session) {
+  CELLAR_ASSERT(session.tracking != nullptr);
+  TrackingState& state = *session.tracking;
+  size_t told = 0;
+  for (; told < state.held.size(); ++told) {
+    const TrackingState::Held& held = state.held[told];
+    const PassedWrites::Answer own = state.passed.HasWritten(held.step_micros);
+    const bool waits =
+        own == PassedWrites::Answer::kUnknown && state.held_bytes <= TrackingState::kHeldBytesMax;
+    if (waits) break;
+    state.held_bytes -= BytesOf(held.names);
+    if (own != PassedWrites::Answer::kYes) SendNow(host, session, held.names);
+  }
+  state.held.erase(state.held.begin(), state.held.begin() + static_cast<std::ptrdiff_t>(told));
+}
+
+void Tracking::Send(Host& host, uint64_t id, const Names& names, Writer writer) {
+  Session* const session = host.FindSession(id);
+  if (session == nullptr || session->ended() || !session->tracking) return;
+  TrackingState& state = *session->tracking;
+  if (state.noloop && id == writer.id) return;
+  if (!state.noloop || writer.step_micros == 0) return SendNow(host, *session, names);
+  // Behind what is held back already, if anything is.
+  state.held_bytes += BytesOf(names);
+  state.held.push_back({writer.step_micros, names});
+  TellHeld(host, *session);
+}
+
 // To the client itself, or to the one that REDIRECT names: in RESP3 as a push, in RESP2 as a
 // message, which only a subscribed one can get. It waits behind a gate like a reply, since it tells
 // of a change.
-void Tracking::Send(Host& host, uint64_t id, const Names& names, uint64_t writer) {
-  Session* session = host.FindSession(id);
-  if (session == nullptr || session->ended() || !session->tracking) return;
-  TrackingState& state = *session->tracking;
-  if (state.noloop && id == writer) return;
-  Session* target = session;
+void Tracking::SendNow(Host& host, Session& session, const Names& names) {
+  TrackingState& state = *session.tracking;
+  Session* target = &session;
   if (state.redirect != 0) {
     target = host.FindSession(state.redirect);
     if (target == nullptr || target->ended()) {
       state.broken_redirect = true;
-      if (session->version == RespVersion::k2) return;
-      const size_t bytes_before = session->reply_bytes();
-      ReplyWriter broken(&PushTarget(*session), session->version);
+      if (session.version == RespVersion::k2) return;
+      const size_t bytes_before = session.reply_bytes();
+      ReplyWriter broken(&PushTarget(session), session.version);
       broken.Push(2);
       broken.Bulk("tracking-redir-broken");
       broken.Integer(static_cast<int64_t>(state.redirect));
-      return host.Pushed(*session, session->reply_bytes() - bytes_before);
+      return host.Pushed(session, session.reply_bytes() - bytes_before);
     }
   }
   const bool as_message = target->version == RespVersion::k2;
   // RESP2 knows no pushes: a client that is not subscribed to the channel cannot be told.
-  if (as_message && (target == session || !InSubscribedMode(*target))) return;
+  if (as_message && (target == &session || !InSubscribedMode(*target))) return;
   GatePush(*target, host.store().last_lsn());
   const size_t bytes_before = target->reply_bytes();
   ReplyWriter push(&PushTarget(*target), target->version);

@@ -47,7 +47,8 @@
 
 #include "cellar/lsn.h"
 #include "cellar/status.h"
-#include "commands/words/arguments.h"
+#include "cluster/written_steps.h"
+#include "commands/arguments/arguments.h"
 
 namespace cellar {
 
@@ -59,9 +60,43 @@ struct Session;
 // The name that a row has in invalidations, "table:row" with the key's canonical text and the
 // keyspace in front unless that is 0; of the table without a row. Empty if that is no key of it.
 std::string TrackedName(const Table& table, const std::string_view* row);
+// Of a table, by its own names.
+std::string TrackedTableName(std::string_view keyspace, std::string_view table);
+
+// What a client with NOLOOP has written by commands that were passed on to another node, as far as
+// that has told, by the commit times of the steps of the log: when this node applies them, it knows
+// them by that. Plain data.
+class PassedWrites {
+ public:
+  enum class Answer : uint8_t { kNo, kYes, kUnknown };
+
+  // A command has been passed on that writes; all that was has been answered, or nobody shall wait
+  // for the answer.
+  void Begin() { under_way_ = true; }
+  void End() { under_way_ = false; }
+  // What was answered up to now has written these, ascending, and nothing else up to `told_micros`;
+  // what has not been answered writes behind that.
+  void Add(int64_t told_micros, std::span<const WrittenSteps> steps);
+  Answer HasWritten(int64_t step_micros) const;
+
+ private:
+  // Of older ones it is told as of what others write.
+  static constexpr size_t kStepsMax{4096};
+  bool under_way_{false};
+  int64_t told_micros_{0};
+  std::vector<WrittenSteps> steps_;
+};
 
 // One client's tracking, while it is on. Plain data.
 struct TrackingState {
+  using Names = std::set<std::string>;
+  // An invalidation of a step that the client may have written itself.
+  struct Held {
+    int64_t step_micros;
+    Names names;
+  };
+  static constexpr size_t kHeldBytesMax{64 << 10};
+
   bool bcast{false};
   bool optin{false};
   bool optout{false};
@@ -71,10 +106,27 @@ struct TrackingState {
   uint64_t redirect{0};         // id of the client that gets the messages; 0: this one
   std::set<std::string, std::less<>> prefixes;
   size_t prefix_bytes{0};  // their memory, here and in the table
+  PassedWrites passed;     // with NOLOOP
+  std::vector<Held> held;  // ascending
+  size_t held_bytes{0};
 };
 
 class Tracking {
  public:
+  // Who has made a change: NOLOOP keeps it from that client.
+  struct Writer {
+    uint64_t id{0};          // a client of this node; 0: none that is known
+    int64_t step_micros{0};  // then: the commit time of the step that another node has written,
+                             // perhaps for a client of this one (PassedWrites); 0: for none
+    friend bool operator==(const Writer&, const Writer&) = default;
+  };
+  enum class Extent : uint8_t { kRow, kTable, kAll };
+  struct Change {
+    Extent extent;
+    std::string name;  // TrackedName's, of kAll none
+    Writer writer;
+  };
+
   // Switches it on, or on again with other options (prefixes add up). REQUIRES: the options fit
   // together and to what is on.
   void Enable(Session& session, const TrackingState& options);
@@ -85,7 +137,6 @@ class Tracking {
   bool active() const { return clients_ > 0; }
   // Whose command runs: NOLOOP keeps its changes from it.
   void SetWriter(const Session& session);
-  void SetNoWriter() { writer_ = 0; }
 
   // `session` has begun to run the command: what it reads is remembered. Not called for commands
   // that were refused.
@@ -100,6 +151,13 @@ class Tracking {
   // Cells of a row have been reclaimed. `row_key` is encoded.
   void RowReclaimed(Host& host, const Table& table, std::string_view row_key);
   void AllChanged(Host& host);
+  // What has changed in this order, by one command or one EXEC: at once, also inside a transaction.
+  void Tell(Host& host, std::span<const Change> changes);
+  // To one that tracks: everything may have changed.
+  void TellEverything(Host& host, const Session& session);
+  // What has been held back for a client with NOLOOP until it is known whether it has written that
+  // itself, as far as that is known now.
+  void TellHeld(Host& host, Session& session);
   // After a commit; after a rollback.
   void Publish(Host& host);
   void Forget() { waiting_.clear(); }
@@ -125,25 +183,18 @@ class Tracking {
     uint8_t spellings;
   };
   using Readers = std::vector<Reader>;  // ascending by id
-  using Names = std::set<std::string>;
+  using Names = TrackingState::Names;
   static constexpr size_t kNameBytes{128};  // of a node of keys_, about
-  enum class Extent : uint8_t { kRow, kTable, kAll };
-  struct Change {
-    Extent extent;
-    std::string name;
-    uint64_t writer;
-  };
 
   void Changed(Host& host, Change change);
   // For each prefix and client in BCAST mode the names to tell it, in one message.
   struct Broadcast {
-    uint64_t writer{0};
-    Names names;
+    Writer writer{};
+    Names names{};
   };
   using Broadcasts = std::map<std::pair<std::string_view, uint64_t>, Broadcast>;
 
-  void Tell(Host& host, std::span<const Change> changes);
-  void TellAll(Host& host);
+  void TellAll(Host& host, Writer writer);
   void TellReaders(Host& host, std::string_view name, const Change& change);
   void TellReadersBelow(Host& host, const Change& change);
   // Adds what a message about `name` says by tracking-names.
@@ -153,12 +204,13 @@ class Tracking {
   void SendBroadcasts(Host& host, Broadcasts* broadcasts);
   void RememberName(Host& host, std::string name, Reader reader);
   // No names: everything.
-  void Send(Host& host, uint64_t id, const Names& names, uint64_t writer);
+  void Send(Host& host, uint64_t id, const Names& names, Writer writer);
+  void SendNow(Host& host, Session& session, const Names& names);
 
   size_t clients_{0};
   size_t items_{0};
   size_t name_bytes_{0};
-  uint64_t writer_{0};
+  uint64_t writer_{0};  // whose command runs
   std::map<std::string, Readers, std::less<>> keys_;
   std::map<std::string, Ids, std::less<>> prefixes_;
   std::string last_forgotten_;  // the limit takes names in turn, from here on

@@ -2,7 +2,9 @@
 #include "commands/session/transaction.h"
 
 #include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "commands/session/host.h"
@@ -47,6 +49,15 @@ void DiscardTransaction(Host& host, Session& session) {
 size_t TransactionState::memory_bytes() const {
   return bytes.capacity() + words.capacity() * sizeof(Word) +
          queue.capacity() * sizeof(QueuedCommand) + watch_bytes;
+}
+
+void TransactionState::WordsOf(const QueuedCommand& queued,
+                               std::vector<std::string_view>* to) const {
+  to->clear();
+  for (uint32_t i = 0; i < queued.words; ++i) {
+    const Word& word = words[queued.first_word + i];
+    to->push_back(std::string_view(bytes).substr(word.offset, word.size));
+  }
 }
 
 void TransactionState::AddWatch(Watch watch) {

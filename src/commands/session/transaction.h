@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "commands/words/arguments.h"
+#include "commands/arguments/arguments.h"
 
 namespace cellar {
 
@@ -52,6 +52,8 @@ struct TransactionState {
   size_t watch_bytes{0};  // their memory, here and in the table
 
   void AddWatch(Watch watch);
+  // Views of `bytes`, in place of what *to holds.
+  void WordsOf(const QueuedCommand& queued, std::vector<std::string_view>* to) const;
   size_t memory_bytes() const;
 };
 

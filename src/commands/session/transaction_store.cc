@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/assert.h"
+#include "commands/arguments/schema_arguments.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
-#include "commands/words/schema_arguments.h"
 #include "engine/state/engine.h"
 #include "store/store.h"
 
@@ -18,8 +18,8 @@ Lsn CommitStoreTransaction(Host& host) {
   const Lsn before = host.store().last_lsn();
   host.store().CommitTransaction();
   // Behind the commit: what is told waits for the record of the transaction.
-  host.services().table_events.Publish(host);
   host.services().tracking.Publish(host);
+  host.services().table_events.Publish(host);
   // One that has written nothing depends only on what it read.
   const Lsn after = host.store().last_lsn();
   CELLAR_ASSERT(after >= before);

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/inline.h"
 #include "engine/aggregate/aggregate_plan.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 namespace {
@@ -40,32 +42,14 @@ const T& At(const char* accumulator) {
   return *std::launder(reinterpret_cast<const T*>(accumulator));
 }
 
-// Index of the count that a number belongs to.
-size_t BoundsBelow(const std::vector<Number>& bounds, const Number& number) {
-  const auto at =
-      std::upper_bound(bounds.begin(), bounds.end(), number,
-                       [](const Number& a, const Number& b) { return CompareNumbers(a, b) < 0; });
-  return static_cast<size_t>(at - bounds.begin());
-}
-
 // Is it a cell that SUM and its like take? Fast for integers.
-bool ReadCellNumber(const FoldCell& cell, Number* number) {
+CELLAR_INLINE bool ReadCellNumber(const FoldCell& cell, Number* number) {
   if (IsIntegerType(cell.type)) [[likely]] {
     number->is_integer = true;
     number->integer = LoadInteger(cell.type, cell.stored);
     return true;
   }
   return ReadNumber(cell.type, cell.stored, cell.text_counts, number);
-}
-
-size_t AddToSum(ExactSum* sum, const Number& number) {
-  if (number.is_integer) {
-    sum->AddInteger(number.integer);
-    return 0;
-  }
-  const size_t before = sum->heap_bytes();
-  sum->AddDouble(number.floating);
-  return sum->heap_bytes() - before;
 }
 
 size_t AddToExtreme(Reduce::Function function, ValueType type, std::string_view stored,
@@ -77,6 +61,11 @@ size_t AddToExtreme(Reduce::Function function, ValueType type, std::string_view 
   const size_t before = value->empty() ? 0 : value->heap_bytes();
   value->Set(type, stored);
   return value->heap_bytes() - before;  // modulo 2^64: may be negative
+}
+
+TimedValue::Wanted WantedOf(Reduce::Function function) {
+  return function == Reduce::Function::kFirst ? TimedValue::Wanted::kFirst
+                                              : TimedValue::Wanted::kLast;
 }
 
 template <typename T, typename Change>
@@ -277,6 +266,30 @@ size_t AccumulatorBytes(Reduce::Function function) {
   }
 }
 
+size_t AccumulatorBytesMax(const PlannedReduce& reduce) {
+  switch (reduce.function) {
+    case Reduce::Function::kRows:
+    case Reduce::Function::kCount:
+      return AccumulatorBytes(reduce.function);
+    case Reduce::Function::kSum:
+    case Reduce::Function::kAvg:
+      return AccumulatorBytes(reduce.function) + sizeof(LongAccumulator);
+    case Reduce::Function::kStddev:
+    case Reduce::Function::kVariance:
+      return AccumulatorBytes(reduce.function) + sizeof(Spread);
+    case Reduce::Function::kDelta:
+    case Reduce::Function::kRate:
+      return AccumulatorBytes(reduce.function) + sizeof(Growth) + sizeof(LongAccumulator);
+    case Reduce::Function::kDistinct:  // the table, while it grows, and two sketches
+      return AccumulatorBytes(reduce.function) + sizeof(DistinctValues) + 2 * sizeof(HllSketch) +
+             8 * kDistinctExactMax * sizeof(uint64_t) * 2;
+    case Reduce::Function::kHistogram:
+      return AccumulatorBytes(reduce.function) + (reduce.bounds.size() + 1) * sizeof(uint64_t);
+    default:
+      return SIZE_MAX;
+  }
+}
+
 // Accumulators of a group lie side by side in its memory. What a function needs beyond that is
 // allocated here, and its size returned, so that agg-max-memory counts it.
 size_t BeginAccumulator(const PlannedReduce& reduce, char* accumulator) {
@@ -297,6 +310,18 @@ size_t BeginAccumulator(const PlannedReduce& reduce, char* accumulator) {
     case Reduce::Function::kMax:
       new (accumulator) ExtremeAccumulator;
       return 0;
+    case Reduce::Function::kFirst:
+    case Reduce::Function::kLast:
+      new (accumulator) TimedAccumulator{new TimedValue};
+      return sizeof(TimedValue);
+    case Reduce::Function::kStddev:
+    case Reduce::Function::kVariance:
+      new (accumulator) SpreadAccumulator{new Spread};
+      return sizeof(Spread);
+    case Reduce::Function::kDelta:
+    case Reduce::Function::kRate:
+      new (accumulator) GrowthAccumulator{new Growth};
+      return sizeof(Growth);
     case Reduce::Function::kDistinct:
       new (accumulator) DistinctAccumulator{new DistinctValues};
       return sizeof(DistinctValues);
@@ -322,6 +347,18 @@ void EndAccumulator(const PlannedReduce& reduce, char* accumulator) {
     case Reduce::Function::kMin:
     case Reduce::Function::kMax:
       return At<ExtremeAccumulator>(accumulator).value.Free();
+    case Reduce::Function::kFirst:
+    case Reduce::Function::kLast:
+      delete At<TimedAccumulator>(accumulator).value;
+      return;
+    case Reduce::Function::kStddev:
+    case Reduce::Function::kVariance:
+      delete At<SpreadAccumulator>(accumulator).spread;
+      return;
+    case Reduce::Function::kDelta:
+    case Reduce::Function::kRate:
+      delete At<GrowthAccumulator>(accumulator).growth;
+      return;
     case Reduce::Function::kDistinct:
       delete At<DistinctAccumulator>(accumulator).values;
       return;
@@ -336,62 +373,188 @@ void EndAccumulator(const PlannedReduce& reduce, char* accumulator) {
   }
 }
 
-// First the functions that take every cell, then those that need a number: a cell that is none adds
-// to *skipped and changes nothing. What the heap has grown by is returned, so that agg-max-memory
-// can bound it.
-size_t AddToAccumulator(const PlannedReduce& reduce, const FoldCell& cell, char* accumulator,
-                        uint64_t* skipped) {
+namespace {
+
+// Where cells come from, one after the other.
+struct OneCell {
+  const FoldCell* left;
+
+  static constexpr size_t size() { return 1; }
+  CELLAR_INLINE const FoldCell* Next() { return std::exchange(left, nullptr); }
+};
+struct StoredCells {
+  const FoldRun& run;
+  FoldCell cell{};
+  size_t at{0};
+
+  explicit StoredCells(const FoldRun& its_run) : run(its_run) {
+    cell.text_counts = run.text_counts;
+    cell.row = run.row;
+  }
+  size_t size() const { return run.values.size(); }
+  CELLAR_INLINE const FoldCell* Next() {
+    if (at == run.values.size()) return nullptr;
+    CellValue read;
+    ReadStoredCell(run.values[at++], run.plain, &read);
+    cell.type = read.type;
+    cell.stored = read.stored;
+    return &cell;
+  }
+};
+
+// The next one that is a number; the others are counted in *skipped.
+template <typename Cells>
+CELLAR_INLINE const FoldCell* NextNumber(Cells* cells, uint64_t* skipped, Number* number) {
+  while (const FoldCell* const cell = cells->Next()) {
+    if (ReadCellNumber(*cell, number)) [[likely]]
+      return cell;
+    ++*skipped;
+  }
+  return nullptr;
+}
+
+// Returns how many numbers there were. Integers are added up apart, as 128 bits hold any number of
+// them.
+template <typename Cells>
+CELLAR_INLINE uint64_t AddToSum(Cells cells, ExactSum* sum, uint64_t* skipped) {
+  uint64_t numbers = 0;
+  int128_t integers = 0;
+  while (const FoldCell* const cell = cells.Next()) {
+    if (IsIntegerType(cell->type)) [[likely]] {
+      integers += LoadInteger(cell->type, cell->stored);
+      ++numbers;
+      continue;
+    }
+    Number number;
+    if (!ReadNumber(cell->type, cell->stored, cell->text_counts, &number)) {
+      ++*skipped;
+      continue;
+    }
+    ++numbers;
+    if (number.is_integer)
+      integers += number.integer;
+    else
+      sum->AddDouble(number.floating);
+  }
+  sum->AddInteger(integers);
+  return numbers;
+}
+
+// Of functions that take numbers alone.
+template <typename Cells>
+CELLAR_INLINE size_t AddNumbers(const PlannedReduce& reduce, Cells cells, char* accumulator,
+                                uint64_t* skipped) {
   Number number;
   switch (reduce.function) {
-    case Reduce::Function::kRows: {
-      auto& rows = At<RowsAccumulator>(accumulator);
-      if (rows.last_row != cell.row) ++rows.rows;
-      rows.last_row = cell.row;
-      return 0;
+    case Reduce::Function::kSum: {
+      ExactSum* sum = &At<SumAccumulator>(accumulator).sum;
+      const size_t before = sum->heap_bytes();
+      (void)AddToSum(cells, sum, skipped);
+      return sum->heap_bytes() - before;
     }
-    case Reduce::Function::kCount:
-      ++At<CountAccumulator>(accumulator).cells;
-      return 0;
-    case Reduce::Function::kMin:
-    case Reduce::Function::kMax: {
-      ValueBuffer buffer;
-      const SeenValue seen = SeenOf(cell.type, cell.stored, &buffer);
-      return AddToExtreme(reduce.function, seen.type, seen.stored,
-                          &At<ExtremeAccumulator>(accumulator).value);
-    }
-    case Reduce::Function::kDistinct: {
-      DistinctValues* values = At<DistinctAccumulator>(accumulator).values;
-      return Grown(values, [&] {
-        if (cell.type == ValueType::kHll)
-          values->AddState(cell.stored);
-        else
-          values->AddValue(cell.type, cell.stored);
-      });
-    }
-    default:
-      break;
-  }
-  if (!ReadCellNumber(cell, &number)) {
-    ++*skipped;
-    return 0;
-  }
-  switch (reduce.function) {
-    case Reduce::Function::kSum:
-      return AddToSum(&At<SumAccumulator>(accumulator).sum, number);
     case Reduce::Function::kAvg: {
       auto& avg = At<AvgAccumulator>(accumulator);
-      ++avg.cells;
-      return AddToSum(&avg.sum, number);
+      const size_t before = avg.sum.heap_bytes();
+      avg.cells += AddToSum(cells, &avg.sum, skipped);
+      return avg.sum.heap_bytes() - before;
     }
     case Reduce::Function::kQuantile: {
       KeyCounts* counts = At<QuantileAccumulator>(accumulator).counts;
-      return Grown(counts, [&] { counts->Add(QuantileKey(ToDouble(number)), 1); });
+      const size_t before = counts->heap_bytes();
+      while (NextNumber(&cells, skipped, &number) != nullptr)
+        counts->Add(QuantileKey(ToDouble(number)), 1);
+      return counts->heap_bytes() - before;
+    }
+    case Reduce::Function::kStddev:
+    case Reduce::Function::kVariance: {
+      Spread* spread = At<SpreadAccumulator>(accumulator).spread;
+      while (NextNumber(&cells, skipped, &number) != nullptr) spread->Add(number);
+      return 0;
+    }
+    case Reduce::Function::kDelta:
+    case Reduce::Function::kRate: {
+      Growth* growth = At<GrowthAccumulator>(accumulator).growth;
+      const size_t before = growth->heap_bytes();
+      while (const FoldCell* const cell = NextNumber(&cells, skipped, &number))
+        growth->Add(*cell->place, number);
+      return growth->heap_bytes() - before;
+    }
+    default: {
+      CELLAR_ASSERT(reduce.function == Reduce::Function::kHistogram);
+      uint64_t* counts = At<HistogramAccumulator>(accumulator).counts;
+      while (const FoldCell* const cell = NextNumber(&cells, skipped, &number))
+        ++counts[reduce.bounds.NotAbove(cell->type, number)];
+      return 0;
+    }
+  }
+}
+
+// First the functions that take every cell, then those that need a number: a cell that is none adds
+// to *skipped and changes nothing. What the heap has grown by is returned, so that agg-max-memory
+// can bound it.
+template <typename Cells>
+CELLAR_INLINE size_t AddCells(const PlannedReduce& reduce, Cells cells, char* accumulator,
+                              uint64_t* skipped) {
+  size_t grown = 0;
+  switch (reduce.function) {
+    case Reduce::Function::kRows: {
+      auto& rows = At<RowsAccumulator>(accumulator);
+      while (const FoldCell* const cell = cells.Next()) {
+        if (rows.last_row != cell->row) ++rows.rows;
+        rows.last_row = cell->row;
+      }
+      return 0;
+    }
+    case Reduce::Function::kCount:
+      At<CountAccumulator>(accumulator).cells += cells.size();
+      return 0;
+    case Reduce::Function::kMin:
+    case Reduce::Function::kMax:
+      while (const FoldCell* const cell = cells.Next()) {
+        ValueBuffer buffer;
+        const SeenValue seen = SeenOf(cell->type, cell->stored, &buffer);
+        grown += AddToExtreme(reduce.function, seen.type, seen.stored,
+                              &At<ExtremeAccumulator>(accumulator).value);
+      }
+      return grown;
+    case Reduce::Function::kFirst:
+    case Reduce::Function::kLast: {
+      TimedValue* value = At<TimedAccumulator>(accumulator).value;
+      while (const FoldCell* const cell = cells.Next()) {
+        if (!value->YieldsTo(WantedOf(reduce.function), *cell->place)) continue;
+        ValueBuffer buffer;
+        const SeenValue seen = SeenOf(cell->type, cell->stored, &buffer);
+        grown += value->Hold(*cell->place, seen.type, seen.stored);
+      }
+      return grown;
+    }
+    case Reduce::Function::kDistinct: {
+      DistinctValues* values = At<DistinctAccumulator>(accumulator).values;
+      const size_t before = values->heap_bytes();
+      while (const FoldCell* const cell = cells.Next()) {
+        if (cell->type == ValueType::kHll)
+          values->AddState(cell->stored);
+        else
+          values->AddValue(cell->type, cell->stored);
+      }
+      return values->heap_bytes() - before;
     }
     default:
-      CELLAR_ASSERT(reduce.function == Reduce::Function::kHistogram);
-      ++At<HistogramAccumulator>(accumulator).counts[BoundsBelow(reduce.bounds, number)];
-      return 0;
+      return AddNumbers(reduce, cells, accumulator, skipped);
   }
+}
+
+}  // namespace
+
+size_t AddToAccumulator(const PlannedReduce& reduce, const FoldCell& cell, char* accumulator,
+                        uint64_t* skipped) {
+  return AddCells(reduce, OneCell{&cell}, accumulator, skipped);
+}
+
+size_t AddToAccumulator(const PlannedReduce& reduce, const FoldRun& run, char* accumulator,
+                        uint64_t* skipped) {
+  CELLAR_ASSERT(!WantsPlace(reduce.function));
+  return AddCells(reduce, StoredCells(run), accumulator, skipped);
 }
 
 // Both have folded the same reduce over rows that the other has not seen, so numbers of rows simply
@@ -419,6 +582,20 @@ size_t MergeAccumulator(const PlannedReduce& reduce, const char* from, char* acc
       if (value.empty()) return 0;
       return AddToExtreme(reduce.function, value.type(), value.stored(),
                           &At<ExtremeAccumulator>(accumulator).value);
+    }
+    case Reduce::Function::kFirst:
+    case Reduce::Function::kLast: {
+      TimedValue* value = At<TimedAccumulator>(accumulator).value;
+      return value->Add(WantedOf(reduce.function), *At<TimedAccumulator>(from).value);
+    }
+    case Reduce::Function::kStddev:
+    case Reduce::Function::kVariance:
+      At<SpreadAccumulator>(accumulator).spread->Add(*At<SpreadAccumulator>(from).spread);
+      return 0;
+    case Reduce::Function::kDelta:
+    case Reduce::Function::kRate: {
+      Growth* growth = At<GrowthAccumulator>(accumulator).growth;
+      return Grown(growth, [&] { growth->Add(*At<GrowthAccumulator>(from).growth); });
     }
     case Reduce::Function::kDistinct: {
       DistinctValues* values = At<DistinctAccumulator>(accumulator).values;

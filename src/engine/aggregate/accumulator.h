@@ -2,19 +2,25 @@
 // the group's memory (aggregate_groups.h), 8-byte aligned, and are begun and ended by these
 // functions; what needs more room than their fixed size stands on the heap and is counted.
 //
-// Adding does not depend on the order of the cells, and two accumulators can be made one, so that
-// parts of a table may be folded apart.
+// Adding does not depend on the order of the cells, but for the last digit of a Spread, and two
+// accumulators can be made one, so that parts of a table may be folded apart.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/aggregate/aggregate_value.h"
+#include "engine/aggregate/cell_place.h"
 #include "engine/aggregate/exact_sum.h"
+#include "engine/aggregate/growth.h"
+#include "engine/aggregate/spread.h"
+#include "engine/aggregate/timed_value.h"
+#include "engine/keys/cell.h"
 #include "engine/keys/hyperloglog.h"
 #include "engine/request/aggregate_request.h"
 
@@ -116,6 +122,15 @@ struct AvgAccumulator {
 struct ExtremeAccumulator {  // MIN, MAX
   HeldValue value;
 };
+struct TimedAccumulator {  // FIRST, LAST
+  TimedValue* value;
+};
+struct SpreadAccumulator {  // STDDEV, VARIANCE
+  Spread* spread;
+};
+struct GrowthAccumulator {  // DELTA, RATE
+  Growth* growth;
+};
 struct DistinctAccumulator {
   DistinctValues* values;
 };
@@ -127,18 +142,45 @@ struct HistogramAccumulator {
 };
 
 size_t AccumulatorBytes(Reduce::Function function);
+// What one may come to take with what it holds beside itself; SIZE_MAX: that depends on the cells.
+size_t AccumulatorBytesMax(const PlannedReduce& reduce);
 
 // A cell as accumulators take it.
 struct FoldCell {
   ValueType type{ValueType::kBytes};
   std::string_view stored;
-  bool text_counts{false};  // text that is a number is one
-  uint64_t row{0};          // serial of its row, not 0
+  bool text_counts{false};          // text that is a number is one
+  uint64_t row{0};                  // serial of its row, not 0
+  const CellPlace* place{nullptr};  // where WantsPlace(function)
 };
+
+// Live cells of one row as a tree holds them.
+struct FoldRun {
+  std::span<const std::string_view> values;
+  bool text_counts{false};  // of all
+  uint64_t row{0};
+  PlainValue* plain{nullptr};  // for those that are packed
+};
+
+constexpr bool WantsPlace(Reduce::Function function) {
+  return function == Reduce::Function::kFirst || function == Reduce::Function::kLast ||
+         function == Reduce::Function::kDelta || function == Reduce::Function::kRate;
+}
+// Does it ask of which column, in CellPlace?
+constexpr bool WantsColumn(Reduce::Function function) {
+  return function == Reduce::Function::kDelta || function == Reduce::Function::kRate;
+}
+// Is its result the value of a cell, as it is?
+constexpr bool GivesCell(Reduce::Function function) {
+  return function >= Reduce::Function::kMin && function <= Reduce::Function::kLast;
+}
 
 // All take the accumulator of `reduce`. Those that change return by how much the heap's part grew.
 size_t BeginAccumulator(const PlannedReduce& reduce, char* accumulator);
 size_t AddToAccumulator(const PlannedReduce& reduce, const FoldCell& cell, char* accumulator,
+                        uint64_t* skipped);
+// The same of several. REQUIRES: !WantsPlace(reduce.function).
+size_t AddToAccumulator(const PlannedReduce& reduce, const FoldRun& run, char* accumulator,
                         uint64_t* skipped);
 size_t MergeAccumulator(const PlannedReduce& reduce, const char* from, char* accumulator);
 void EndAccumulator(const PlannedReduce& reduce, char* accumulator);

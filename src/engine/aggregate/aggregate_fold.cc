@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "engine/keys/key_component.h"
 #include "engine/keys/timestamp.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 namespace {
@@ -81,6 +82,14 @@ void AggregateFold::FindTakers(size_t family, std::string_view qualifier,
   }
 }
 
+bool AggregateFold::ColumnsAreAlike(size_t family) const {
+  const PlannedFamily& planned = plan_.families[family];
+  if (planned.text_counts && !planned.columns.empty()) return false;
+  return std::none_of(plan_.reduces.begin(), plan_.reduces.end(), [&](const PlannedReduce& reduce) {
+    return reduce.target == Reduce::Target::kColumn && reduce.family == family;
+  });
+}
+
 // --- terms of the row
 
 // The newest live version of the term's column in the row.
@@ -89,20 +98,24 @@ bool AggregateFold::ReadValue(const PlannedTerm& term, BTreeCursor& at, CellValu
   scratch_.assign(row_key_);
   PutFamilyId(&scratch_, family.id);
   scratch_.append(term.qualifier);
-  at.Seek(scratch_);
-  const bool live = view_->all_live(family);
-  for (uint64_t rank = 1; at.valid() && at.key().starts_with(scratch_); at.Next(), ++rank) {
-    int64_t timestamp = 0;
-    if (!LoadTimestamp(at.key().substr(scratch_.size()), &timestamp) ||
-        !DecodeCellValue(at.value(), &plain_, value)) {
-      continue;
-    }
-    if (rank > family.policy.rank_kept_max()) return false;
-    if (live || !family.policy.Drops(rank, timestamp, value->expiry_micros, view_->now_micros())) {
-      return true;
-    }
-  }
-  return false;
+  at.SeekNear(scratch_);
+  ColumnWalk versions(at, scratch_, {family.policy, view_->all_live(family), view_->now_micros()});
+  if (!versions.FindLive(kTimestampMax)) return false;
+  ReadStoredCell(versions.value(), &plain_, value);
+  return true;
+}
+
+// The whole is refused when this slice is over, so it does not matter which group a cell is in that
+// has no multiple.
+void AggregateFold::AppendStepped(const NumberStep& step, ValueType type, std::string_view stored,
+                                  std::string* part) {
+  Number multiple;
+  if (step.Floor(type, stored, &multiple)) [[likely]]
+    return AppendNumberKey(multiple, false, part);
+  groups_->Refuse(Status::Error(ErrorCode::kErr,
+                                "a STEP that is not an integer of 64 bits makes doubles, and there "
+                                "is an integer beyond 2^53: it would not stay exact"));
+  AppendNullKey(part);
 }
 
 void AggregateFold::AppendValue(const PlannedTerm& term, size_t index) {
@@ -116,7 +129,7 @@ void AggregateFold::AppendValue(const PlannedTerm& term, size_t index) {
     return AppendValueKey(seen.type, seen.stored, &part);
   }
   if (ClassOf(value.type) != ValueClass::kNumber) return AppendNullKey(&part);
-  AppendNumberKey(term.step->Floor(NumberOf(value.type, value.stored)), false, &part);
+  AppendStepped(*term.step, value.type, value.stored, &part);
 }
 
 // A part of a group's key, encoded so that groups sort by it. Without STEP it is what stands in the
@@ -132,17 +145,17 @@ void AggregateFold::AppendPart(const PlannedTerm& term) {
     return;
   }
   const ValueType type = NumberTypeOf(term.component);
-  text_.clear();
-  Number number;
   if (term.component == ComponentType::kRecno) {
-    number.integer = plan_.key.DecodeRecno(row_key_);
+    Number number;
+    number.integer = term.step->FloorInteger(plan_.key.DecodeRecno(row_key_));
+    AppendNumberKey(number, false, &part);
   } else {
+    text_.clear();
     const bool decoded =
         DecodeComponentValue({term.component, term.descending}, type, encoded, &text_);
     CELLAR_ASSERT(decoded);
-    number = NumberOf(type, text_);
+    AppendStepped(*term.step, type, text_, &part);
   }
-  AppendNumberKey(term.step->Floor(number), false, &part);
   if (term.descending) Complement(&part, 0);
 }
 
@@ -195,6 +208,29 @@ void AggregateFold::MakeRow() {
 
 // --- terms of the cell
 
+// Cells of one day come together mostly, and a step is looked for once.
+int64_t AggregateFold::BeginOfStep(const TimeStep& step, int64_t timestamp_micros) {
+  if (time_step_ != &step || timestamp_micros < time_piece_.from ||
+      timestamp_micros >= time_piece_.until) {
+    time_piece_ = step.Find(timestamp_micros);
+    time_step_ = &step;
+  }
+  return time_piece_.begin;
+}
+
+void AggregateFold::NotePlace(size_t family, std::string_view qualifier, int64_t timestamp_micros) {
+  if (plan_.wants_columns &&
+      (place_row_ != row_ || place_.family != family || place_qualifier_ != qualifier)) {
+    place_row_ = row_;
+    place_qualifier_.assign(qualifier);
+    ++place_.column;
+  }
+  place_.row_key = row_key_;
+  place_.family = family;
+  place_.qualifier = qualifier;
+  place_.timestamp_micros = timestamp_micros;
+}
+
 // Terms of a cell, in the order of encoded keys; a text that other families encode otherwise is
 // compared as text (as_text).
 void AggregateFold::AppendCellTerm(const PlannedTerm& term, size_t family,
@@ -220,7 +256,10 @@ void AggregateFold::AppendCellTerm(const PlannedTerm& term, size_t family,
     default: {
       CELLAR_ASSERT(term.kind == GroupTerm::Kind::kTime);
       const auto timestamp = static_cast<uint64_t>(timestamp_micros);
-      return AppendBigEndian64(timestamp - timestamp % term.duration_micros, &key_);
+      const uint64_t begin =
+          term.time_step ? static_cast<uint64_t>(BeginOfStep(*term.time_step, timestamp_micros))
+                         : timestamp - timestamp % term.duration_micros;
+      return AppendBigEndian64(begin ^ kTimeSignBit, &key_);
     }
   }
 }
@@ -246,11 +285,22 @@ void AggregateFold::AddTo(const std::vector<uint32_t>& takers, size_t family,
                           std::string_view qualifier, int64_t timestamp_micros, ValueType type,
                           std::string_view stored) {
   AggregateGroup* const group = FindGroup(family, qualifier, timestamp_micros);
-  const FoldCell cell{.type = type,
-                      .stored = stored,
-                      .text_counts = plan_.families[family].text_counts,
-                      .row = row_};
+  if (plan_.wants_places) [[unlikely]]
+    NotePlace(family, qualifier, timestamp_micros);
+  const FoldCell cell{
+      .type = type,
+      .stored = stored,
+      .text_counts = IsTextType(type) && plan_.families[family].TextCounts(qualifier),
+      .row = row_,
+      .place = &place_};
   for (const uint32_t taker : takers) groups_->Add(group, plan_.reduces[taker], cell);
+}
+
+void AggregateFold::AddRun(const std::vector<uint32_t>& takers, bool text_counts,
+                           std::span<const std::string_view> values, PlainValue* plain) {
+  if (!row_made_) MakeRow();
+  const FoldRun run{.values = values, .text_counts = text_counts, .row = row_, .plain = plain};
+  for (const uint32_t taker : takers) groups_->Add(group_, plan_.reduces[taker], run);
 }
 
 void AggregateFold::Add(size_t family, std::string_view qualifier, int64_t timestamp_micros,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,18 @@ class AggregateFold {
   // Adds a cell to the REDUCEs that FindTakers has given. REQUIRES: `takers` is not empty.
   void AddTo(const std::vector<uint32_t>& takers, size_t family, std::string_view qualifier,
              int64_t timestamp_micros, ValueType type, std::string_view stored);
+  // May cells of a row come by AddRun: does nobody ask when they were written, nor of which column
+  // they are but by FindTakers?
+  bool TakesRuns() const { return !plan_.groups_by_cell && !plan_.wants_timestamps; }
+  // AddTo of several, all of which live, as a tree holds them. `text_counts` is TextCounts() of
+  // their columns. REQUIRES: TakesRuns().
+  void AddRun(const std::vector<uint32_t>& takers, bool text_counts,
+              std::span<const std::string_view> values, PlainValue* plain);
+  bool TextCounts(size_t family, std::string_view qualifier) const {
+    return plan_.families[family].TextCounts(qualifier);
+  }
+  // Are the columns of a family all the same to FindTakers and TextCounts?
+  bool ColumnsAreAlike(size_t family) const;
   // Which of the REDUCEs take cells of a column.
   void FindTakers(size_t family, std::string_view qualifier, std::vector<uint32_t>* takers) const;
   // The view has been detached, or another one takes its place.
@@ -52,8 +65,13 @@ class AggregateFold {
   void AppendPart(const PlannedTerm& term);
   void AppendBytes(const PlannedTerm& term);
   void AppendValue(const PlannedTerm& term, size_t index);
+  void AppendStepped(const NumberStep& step, ValueType type, std::string_view stored,
+                     std::string* part);
   void AppendCellTerm(const PlannedTerm& term, size_t family, std::string_view qualifier,
                       int64_t timestamp_micros);
+  // Fills in place_.
+  void NotePlace(size_t family, std::string_view qualifier, int64_t timestamp_micros);
+  int64_t BeginOfStep(const TimeStep& step, int64_t timestamp_micros);
   AggregateGroup* FindGroup(size_t family, std::string_view qualifier, int64_t timestamp_micros);
   bool ReadValue(const PlannedTerm& term, BTreeCursor& at, CellValue* value);
 
@@ -68,6 +86,11 @@ class AggregateFold {
   std::string key_;                 // of the group at hand; without terms of the cell the row's
   std::string last_key_;
   uint32_t float32_mask_{0};
+  TimeStep::Piece time_piece_;  // of the cell before, and whose it is
+  const TimeStep* time_step_{nullptr};
+  CellPlace place_;  // of the cell at hand, where the plan wants it
+  uint64_t place_row_{0};
+  std::string place_qualifier_;
   std::vector<std::string> row_parts_;  // by index of term; of the row
   std::string scratch_;
   PlainValue plain_;

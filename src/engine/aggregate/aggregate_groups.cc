@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -20,14 +21,16 @@ constexpr size_t kSlotsFirst{16};
 
 AggregateGroups::~AggregateGroups() {
   for (AggregateGroup* group : groups_) {
+    if (group->filled()) continue;
     for (const PlannedReduce& reduce : plan_.reduces)
       EndAccumulator(reduce, group->accumulator(reduce));
   }
 }
 
-AggregateGroup* AggregateGroups::Make(std::string_view key, uint32_t float32_mask) {
+char* AggregateGroups::Allocate(size_t key_bytes) {
+  CELLAR_ASSERT(key_bytes <= AggregateGroup::kKeyBytesMask);
   const size_t bytes =
-      (AggregateGroup::kHeaderBytes + plan_.accumulator_bytes + key.size() + 7) / 8 * 8;
+      (AggregateGroup::kHeaderBytes + plan_.accumulator_bytes + key_bytes + 7) / 8 * 8;
   if (bytes > block_left_) {
     size_t block = std::clamp(arena_bytes_ / 8, kBlockBytesFirst, kBlockBytesMax);
     block = std::max(block, bytes);
@@ -36,17 +39,34 @@ AggregateGroup* AggregateGroups::Make(std::string_view key, uint32_t float32_mas
     block_left_ = block;
     arena_bytes_ += block;
   }
-  auto* group = new (block_at_) AggregateGroup(static_cast<uint32_t>(key.size()), float32_mask);
-  if (!key.empty())
-    std::memcpy(block_at_ + AggregateGroup::kHeaderBytes + plan_.accumulator_bytes, key.data(),
-                key.size());
-  block_at_ += bytes;
   block_left_ -= bytes;
+  return std::exchange(block_at_, block_at_ + bytes);
+}
+
+AggregateGroup* AggregateGroups::Make(std::string_view key, uint32_t float32_mask) {
+  char* const at = Allocate(key.size());
+  auto* group = new (at) AggregateGroup(static_cast<uint32_t>(key.size()), float32_mask);
+  if (!key.empty())
+    std::memcpy(at + AggregateGroup::kHeaderBytes + plan_.accumulator_bytes, key.data(),
+                key.size());
   for (const PlannedReduce& reduce : plan_.reduces)
     heap_bytes_ += BeginAccumulator(reduce, group->accumulator(reduce));
   groups_.push_back(group);
   Count();
   return group;
+}
+
+void AggregateGroups::AddFilled(std::string_view key, uint32_t float32_mask,
+                                const AggregateGroup* source) {
+  CELLAR_ASSERT(source == nullptr || !source->filled());
+  CELLAR_ASSERT(plan_.accumulator_bytes >= sizeof(void*));
+  char* const at = Allocate(key.size());
+  auto* group = new (at)
+      AggregateGroup(static_cast<uint32_t>(key.size()) | AggregateGroup::kFilled, float32_mask);
+  new (at + AggregateGroup::kHeaderBytes) const AggregateGroup*(source);
+  std::memcpy(at + AggregateGroup::kHeaderBytes + plan_.accumulator_bytes, key.data(), key.size());
+  groups_.push_back(group);
+  Count();
 }
 
 void AggregateGroups::GrowTable() {

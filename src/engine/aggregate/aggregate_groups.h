@@ -2,18 +2,22 @@
 //
 //   table    hash u32 and place u32 of a group, open addressing
 //   arena    blocks of memory, in which groups lie one behind the other:
-//              | key bytes u32 | float32 mask u32 | accumulators | key, filled up to 8 bytes |
+//              | key bytes u31, filled u1 | float32 mask u32 | accumulators | key, up to 8 bytes |
 //
 // The mask has a bit for each term whose value was an f32 when the group was made, so that it is
-// shown with the digits of one. What it all takes is counted to the byte and asked for by
-// memory_bytes().
+// shown with the digits of one. A group that FILL has added has no accumulators: in their place
+// stands the group whose results are its own, or null. What it all takes is counted to the byte and
+// asked for by memory_bytes().
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "cellar/status.h"
 #include "engine/aggregate/accumulator.h"
 #include "engine/aggregate/aggregate_plan.h"
 
@@ -25,7 +29,12 @@ class AggregateGroup {
   static constexpr size_t kHeaderBytes{8};
 
   std::string_view key(const AggregatePlan& plan) const {
-    return {memory() + kHeaderBytes + plan.accumulator_bytes, key_bytes_};
+    return {memory() + kHeaderBytes + plan.accumulator_bytes, key_bytes_ & kKeyBytesMask};
+  }
+  bool filled() const { return (key_bytes_ & kFilled) != 0; }
+  // Whose results it shows. REQUIRES: filled().
+  const AggregateGroup* source() const {
+    return *std::launder(reinterpret_cast<const AggregateGroup* const*>(memory() + kHeaderBytes));
   }
   uint32_t float32_mask() const { return float32_mask_; }
   char* accumulator(const PlannedReduce& reduce) { return memory() + kHeaderBytes + reduce.offset; }
@@ -35,6 +44,8 @@ class AggregateGroup {
 
  private:
   friend class AggregateGroups;
+  static constexpr uint32_t kFilled{uint32_t{1} << 31};
+  static constexpr uint32_t kKeyBytesMask{kFilled - 1};
   AggregateGroup(uint32_t key_bytes, uint32_t float32_mask)
       : key_bytes_(key_bytes), float32_mask_(float32_mask) {}
   char* memory() { return reinterpret_cast<char*>(this); }
@@ -54,9 +65,12 @@ class AggregateGroups {
 
   // The group of that key; made if there is none yet.
   AggregateGroup& Find(std::string_view key, uint32_t float32_mask);
-  // Adds a cell to what one REDUCE keeps for a group.
-  void Add(AggregateGroup* group, const PlannedReduce& reduce, const FoldCell& cell) {
-    heap_bytes_ += AddToAccumulator(reduce, cell, group->accumulator(reduce), &skipped_);
+  // A group of no cells, of which Find does not know. `source` is not filled, and may be null.
+  void AddFilled(std::string_view key, uint32_t float32_mask, const AggregateGroup* source);
+  // Adds a cell, or a FoldRun of them, to what one REDUCE keeps for a group.
+  template <typename Cells>
+  void Add(AggregateGroup* group, const PlannedReduce& reduce, const Cells& cells) {
+    heap_bytes_ += AddToAccumulator(reduce, cells, group->accumulator(reduce), &skipped_);
   }
   // Takes `count` of the groups of another table of the same plan, from the *at-th on, into this
   // one; moves *at. True when there are no more.
@@ -68,12 +82,18 @@ class AggregateGroups {
   size_t memory_bytes() const { return memory_bytes_ + heap_bytes_; }
   // Cells that a REDUCE has left out since they are no numbers.
   uint64_t skipped() const { return skipped_; }
+  // A cell was met that belongs to no group: there is no answer. The first one stays.
+  void Refuse(Status refusal) {
+    if (refusal_.ok()) refusal_ = std::move(refusal);
+  }
+  const Status& refusal() const { return refusal_; }
 
  private:
   struct Slot {
     uint32_t hash{0};
     uint32_t place{0};  // in groups_, from 1; 0: free
   };
+  char* Allocate(size_t key_bytes);
   AggregateGroup* Make(std::string_view key, uint32_t float32_mask);
   void GrowTable();
   void Count() {
@@ -91,6 +111,7 @@ class AggregateGroups {
   size_t memory_bytes_{0};
   size_t heap_bytes_{0};
   uint64_t skipped_{0};
+  Status refusal_;
 };
 
 }  // namespace cellar

@@ -16,6 +16,8 @@ namespace {
 constexpr uint64_t kPieceCells{4'096};
 // Groups that are merged, or compared, for the budget of so many cells.
 constexpr uint64_t kCellsPerGroup{4};
+// What FILL adds between two looks at the memory.
+constexpr uint64_t kPieceGroups{1'024};
 // How long the last pieces of others are waited for before the loop has its turn.
 constexpr std::chrono::microseconds kWait{200};
 
@@ -51,7 +53,7 @@ AggregateJob::AggregateJob(std::unique_ptr<Scan> scan, AggregatePlan plan,
       limits_(limits),
       scan_(std::move(scan)),
       cells_(scan_->shape().plan),
-      sorter_(plan_) {
+      sorter_(plan_, GroupOrder::kAnswer) {
   groups_ = std::make_unique<AggregateGroups>(plan_);
   fold_ = std::make_unique<AggregateFold>(plan_, scan_->view(), groups_.get());
   // Without BY there is one group, also over nothing.
@@ -87,8 +89,27 @@ size_t AggregateJob::memory_bytes() const {
   return bytes + groups * GroupSorter::kBytesPerGroup;
 }
 
+size_t AggregateJob::memory_bytes_max() const {
+  const size_t tables = 1 + (WantsSplitKeys() ? limits_.threads : 0);
+  size_t bytes = limits_.memory_bytes_max;
+  if (plan_.terms.empty()) {  // one group
+    size_t group = 4096;
+    for (const PlannedReduce& reduce : plan_.reduces) {
+      const size_t most = AccumulatorBytesMax(reduce);
+      group += std::min(most, bytes);
+    }
+    bytes = std::min(bytes, group);
+  }
+  return bytes * tables;
+}
+
 // A thread that has used up what there is for it ends, and so does the whole.
-bool AggregateJob::MemoryIsUsedUp() {
+bool AggregateJob::MustEnd() {
+  if (!groups_->refusal().ok()) {
+    status_ = groups_->refusal();
+    cancelled_ = true;
+    return true;
+  }
   const size_t bytes = groups_->memory_bytes() + groups_->size() * GroupSorter::kBytesPerGroup;
   if (bytes <= limits_.memory_bytes_max && !cancelled_) return false;
   status_ = OutOfMemory(limits_.memory_bytes_max);
@@ -130,11 +151,11 @@ bool AggregateJob::PullScan(uint64_t cells) {
         fold_->Add(raw.family, raw.qualifier, cell.timestamp_micros, cell.type, cell.stored);
         if (--until_look > 0) break;
         until_look = kPieceCells;
-        if (MemoryIsUsedUp()) return true;
+        if (MustEnd()) return true;
         break;
       }
       case ScanStep::kPause:
-        return MemoryIsUsedUp();
+        return MustEnd();
       case ScanStep::kEnd:
         return true;
     }
@@ -145,7 +166,7 @@ bool AggregateJob::PullLeaves(uint64_t cells) {
   while (cells > 0) {
     const uint64_t slice = std::min(cells, kPieceCells);
     if (leaves_->Pull(slice)) return true;
-    if (MemoryIsUsedUp()) return true;
+    if (MustEnd()) return true;
     if (cells != kUnlimited) cells -= slice;
   }
   return false;
@@ -156,16 +177,21 @@ bool AggregateJob::PullLeaves(uint64_t cells) {
 bool AggregateJob::Pull(uint64_t cells) {
   if (stage_ == Stage::kFold) {
     if (!(leaves_ != nullptr ? PullLeaves(cells) : PullScan(cells))) return false;
-    BeginSort();
+    BeginOrder();
   }
   if (stage_ == Stage::kThreads) {
     if (!PullPieces(cells)) return false;
     stage_ = Stage::kMerge;
   }
-  if (!status_.ok() || MemoryIsUsedUp()) return true;
+  if (!status_.ok() || MustEnd()) return true;
   if (stage_ == Stage::kMerge) {
     if (!PullMerge(cells / kCellsPerGroup + 1)) return false;
-    if (MemoryIsUsedUp()) return true;
+    if (MustEnd()) return true;
+    BeginOrder();
+  }
+  if (stage_ == Stage::kFill) {
+    if (!PullFill(cells / kCellsPerGroup + 1)) return false;
+    if (!status_.ok()) return true;
     BeginSort();
   }
   if (stage_ == Stage::kSort) {
@@ -175,10 +201,28 @@ bool AggregateJob::Pull(uint64_t cells) {
   return true;
 }
 
+void AggregateJob::BeginOrder() {
+  if (plan_.fill == Fill::kNone || !status_.ok() || MustEnd()) return BeginSort();
+  stage_ = Stage::kFill;
+  fill_ = std::make_unique<GroupFill>(plan_, groups_.get());
+}
+
 void AggregateJob::BeginSort() {
   stage_ = Stage::kSort;
-  if (!status_.ok() || MemoryIsUsedUp()) return;
+  fill_.reset();
+  if (!status_.ok() || MustEnd()) return;
   sorter_.Begin(groups_->all());
+}
+
+// The memory is looked at now and then, as in PullScan.
+bool AggregateJob::PullFill(uint64_t groups) {
+  while (groups > 0) {
+    const uint64_t slice = std::min(groups, kPieceGroups);
+    const bool done = fill_->Step(static_cast<size_t>(slice));
+    if (MustEnd() || done) return true;
+    if (groups != kUnlimited / kCellsPerGroup + 1) groups -= slice;
+  }
+  return false;
 }
 
 bool AggregateJob::WantsSplitKeys() const {
@@ -221,19 +265,22 @@ void AggregateJob::Detach(const std::vector<std::string>& split_keys) {
     pieces_.clear();
     return leaves_->Reattach(view);
   }
-  StartHelpers();
+  GoOverToPieces();
 }
 
 // --- threads
 
 // What the first slice has folded is folded again: that is less than a piece.
-void AggregateJob::StartHelpers() {
+void AggregateJob::GoOverToPieces() {
   leaves_.reset();
   fold_.reset();
   groups_ = std::make_unique<AggregateGroups>(plan_);
   fold_ = std::make_unique<AggregateFold>(plan_, scan_->view(), groups_.get());
   if (plan_.terms.empty()) (void)groups_->Find({}, 0);
   stage_ = Stage::kThreads;
+}
+
+void AggregateJob::StartHelpers() {
   // The loop folds pieces too (PullPieces), hence one less.
   const size_t threads = std::min<size_t>(limits_.threads, pieces_.size() - 1);
   helpers_running_ = threads;
@@ -256,7 +303,7 @@ WorkerPool::Progress AggregateJob::Helper::Run(WorkerPool::Turn& turn) {
     const bool piece_done = piece_->Pull(kPieceCells);
     const size_t bytes = groups.memory_bytes() + groups.size() * GroupSorter::kBytesPerGroup;
     memory_bytes.store(bytes, std::memory_order_relaxed);
-    if (bytes > job_.limits_.memory_bytes_max) job_.cancelled_ = true;
+    if (bytes > job_.limits_.memory_bytes_max || !groups.refusal().ok()) job_.cancelled_ = true;
     if (piece_done) {
       job_.AddStats(piece_->stats(), &stats);
       piece_.reset();
@@ -283,6 +330,7 @@ bool AggregateJob::AwaitHelpers(bool for_ever) {
 }
 
 bool AggregateJob::PullPieces(uint64_t cells) {
+  if (helpers_.empty()) StartHelpers();
   while (cells > 0) {
     if (leaves_ == nullptr) leaves_ = NextPiece(fold_.get());
     if (leaves_ == nullptr) break;
@@ -290,12 +338,13 @@ bool AggregateJob::PullPieces(uint64_t cells) {
       AddStats(leaves_->stats(), &stats_);
       leaves_.reset();
     }
-    if (MemoryIsUsedUp()) break;
+    if (MustEnd()) break;
     if (cells != kUnlimited) cells -= std::min(cells, kPieceCells);
   }
   if (leaves_ != nullptr && status_.ok()) return false;
   if (!AwaitHelpers(cells == kUnlimited)) return false;
-  (void)MemoryIsUsedUp();
+  for (const std::unique_ptr<Helper>& helper : helpers_) groups_->Refuse(helper->groups.refusal());
+  (void)MustEnd();
   return true;
 }
 

@@ -2,9 +2,10 @@
 //
 //   Pull     folds in slices, on the caller's thread: leaf by leaf where CanFold says so, else what
 //            the scan gives out
+//            then adds the groups of FILL, and sorts
 //   Detach   goes over to snapshots; from here on Pull may be called between writes, or by another
 //            thread. A large range of leaves is then cut into pieces, which the threads of a pool
-//            help to fold:
+//            help to fold as soon as Pull is called:
 //
 //              pieces    | 0 | 1 | 2 | 3 | ...            each thread takes the next one, and so
 //                              ^next                      does Pull; rows are never cut
@@ -29,7 +30,8 @@
 #include "cellar/status.h"
 #include "engine/aggregate/aggregate_fold.h"
 #include "engine/aggregate/aggregate_plan.h"
-#include "engine/aggregate/aggregate_result.h"
+#include "engine/aggregate/group_fill.h"
+#include "engine/aggregate/group_sorter.h"
 #include "engine/aggregate/leaf_fold.h"
 #include "engine/rows/scan.h"
 
@@ -71,9 +73,11 @@ class AggregateJob {
   ScanStats stats() const;
   uint64_t skipped() const { return groups_->skipped(); }
   size_t memory_bytes() const;
+  // What it may come to take, with all its threads, of those that Detach would let it have.
+  size_t memory_bytes_max() const;
 
  private:
-  enum class Stage : uint8_t { kFold, kThreads, kMerge, kSort, kDone };
+  enum class Stage : uint8_t { kFold, kThreads, kMerge, kFill, kSort, kDone };
   class Helper;
 
   AggregateJob(std::unique_ptr<Scan> scan, AggregatePlan plan, const AggregateLimits& limits);
@@ -81,14 +85,20 @@ class AggregateJob {
   bool PullLeaves(uint64_t cells);
   bool PullPieces(uint64_t cells);
   bool PullMerge(uint64_t groups);
+  bool PullFill(uint64_t groups);
+  // What follows on the groups of all cells.
+  void BeginOrder();
   void BeginSort();
+  // The pieces are to be folded by several threads, and are from the first Pull on.
+  void GoOverToPieces();
   void StartHelpers();
   // True when they are done; waits for a moment only, unless `for_ever`.
   bool AwaitHelpers(bool for_ever);
   // The next piece to be folded into `fold`; null if there is none.
   std::unique_ptr<LeafFold> NextPiece(AggregateFold* fold);
   void AddStats(const ScanStats& stats, ScanStats* to) const;
-  bool MemoryIsUsedUp();
+  // There is no answer: status() says why.
+  bool MustEnd();
 
   AggregatePlan plan_;
   AggregateLimits limits_;
@@ -100,8 +110,8 @@ class AggregateJob {
   std::vector<KeyRange> ranges_;      // of the leaves
   ScanStats stats_;                   // of pieces that are done
   Stage stage_{Stage::kFold};
-  bool row_begun_{false};
   Status status_;
+  std::unique_ptr<GroupFill> fill_;
   GroupSorter sorter_;
 
   // Threads

@@ -2,7 +2,7 @@
 #include "engine/aggregate/aggregate_plan.h"
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/text/number.h"
@@ -21,6 +21,11 @@ std::string OrderText(const Order& key) { return "KEY " + Quote(key.spec()); }
 Status OutOfRange(std::string_view option, uint64_t count, const Order& key) {
   return Refuse(std::string(option) + " " + FormatUint64(count) + " is out of range: " +
                 OrderText(key) + " has " + FormatUint64(key.components().size()) + " components");
+}
+
+Status TooMany(std::string_view what, size_t count, size_t max) {
+  return Status::Error(ErrorCode::kTooLarge, FormatUint64(count) + " " + std::string(what) +
+                                                 ", the limit is " + FormatUint64(max));
 }
 
 // PART by number (from 1) or by name; STEP only where the component is a number, and of integers
@@ -46,9 +51,9 @@ Status PlanPart(const Order& key, const GroupTerm& term, PlannedTerm* planned) {
     return Refuse("STEP needs a number, and component " + FormatUint64(index + 1) + " is " +
                   std::string(ComponentTypeName(component.type)));
   }
-  ASSIGN_OR_RETURN(planned->step, ParseStep(*term.step));
-  if (!IsFloatComponent(component.type) && !planned->step->step.is_integer) {
-    return Refuse("STEP " + Quote(*term.step) + " is not an integer, and component " +
+  ASSIGN_OR_RETURN(planned->step, NumberStep::Parse(*term.step));
+  if (!IsFloatComponent(component.type) && !planned->step->is_integer()) {
+    return Refuse("STEP " + Quote(*term.step) + " is not an integer of 64 bits, and component " +
                   FormatUint64(index + 1) + " is " +
                   std::string(ComponentTypeName(component.type)));
   }
@@ -60,11 +65,15 @@ Status PlanValue(const TableSchema& schema, const GroupTerm& term, PlannedTerm* 
   planned->family = static_cast<size_t>(family - schema.families.data());
   RETURN_IF_ERROR(EncodeQualifier(*family, term.qualifier, &planned->qualifier));
   if (!term.step) return Status::Ok();
-  if (family->type && ClassOf(*family->type) != ValueClass::kNumber) {
-    return Refuse("STEP needs numbers, and family '" + family->name + "' holds " +
-                  std::string(ValueTypeName(*family->type)));
+  const std::optional<ValueType> type = TypeOf(*family, planned->qualifier);
+  if (type && ClassOf(*type) != ValueClass::kNumber) {
+    const bool is_columns = family->FindColumn(planned->qualifier) != nullptr;
+    const std::string column = std::string(term.family) + ":" + std::string(term.qualifier);
+    return Refuse("STEP needs numbers, and " +
+                  (is_columns ? "column " + Quote(column) : "family '" + family->name + "'") +
+                  " holds " + std::string(ValueTypeName(*type)));
   }
-  ASSIGN_OR_RETURN(planned->step, ParseStep(*term.step));
+  ASSIGN_OR_RETURN(planned->step, NumberStep::Parse(*term.step));
   return Status::Ok();
 }
 
@@ -121,9 +130,12 @@ Status PlanTerm(const TableSchema& schema, const GroupTerm& term, PlannedTerm* p
       planned->count = static_cast<size_t>(std::min<uint64_t>(term.count, kRowKeyBytesMax));
       return Status::Ok();
     }
-    case GroupTerm::Kind::kTime:
+    case GroupTerm::Kind::kTime: {
       planned->duration_micros = static_cast<uint64_t>(term.duration_micros);
+      if (term.duration_micros != 0) return Status::Ok();
+      ASSIGN_OR_RETURN(planned->time_step, TimeStep::Parse(term.duration, term.zone));
       return Status::Ok();
+    }
     case GroupTerm::Kind::kValue:
       return PlanValue(schema, term, planned);
     default:
@@ -132,13 +144,37 @@ Status PlanTerm(const TableSchema& schema, const GroupTerm& term, PlannedTerm* p
 }
 
 std::string_view FunctionName(Reduce::Function function) {
-  constexpr std::string_view kNames[] = {"rows", "count",    "sum",      "avg",      "min",
-                                         "max",  "distinct", "quantile", "histogram"};
+  constexpr std::string_view kNames[] = {"rows",  "count", "sum",      "avg",      "min",
+                                         "max",   "first", "last",     "stddev",   "variance",
+                                         "delta", "rate",  "distinct", "quantile", "histogram"};
   return kNames[static_cast<size_t>(function)];
 }
 
-// The numbers of QUANTILE and HISTOGRAM. An integer of 64 bits stays one, since as a double a bound
-// beyond 2^53 would be another. Bounds must ascend.
+// The numbers of QUANTILE and HISTOGRAM, which are taken as the decimals that they are.
+Status PlanNumber(bool quantile, std::string_view text, PlannedReduce* planned) {
+  const auto refuse = [&](std::string_view what) {
+    return Status::Error(ErrorCode::kBadValue, planned->name + ": " + std::string(what));
+  };
+  const std::string no_number = Quote(text) + " is not a number";
+  if (!quantile) {
+    const NumberBounds::Refusal refusal = planned->bounds.Add(text);
+    if (refusal == NumberBounds::Refusal::kNoNumber) return refuse(no_number);
+    if (refusal == NumberBounds::Refusal::kNotAbove)
+      return refuse("bound " + Quote(text) + " is not above the one before it");
+    return Status::Ok();
+  }
+  double number = 0;
+  if (ParseDouble(text, &number) != NumberError::kNone) return refuse(no_number);
+  Decimal one;
+  Decimal q;
+  const bool parsed = ParseDecimal("1", &one);
+  CELLAR_ASSERT(parsed);
+  if (!ParseDecimal(text, &q) || q.negative || CompareDecimals(q, one) > 0)
+    return refuse(Quote(text) + " is not within 0 and 1");
+  planned->quantiles.push_back(std::move(q));
+  return Status::Ok();
+}
+
 Status PlanNumbers(const Reduce& reduce, PlannedReduce* planned) {
   const bool quantile = reduce.function == Reduce::Function::kQuantile;
   const size_t max = quantile ? kQuantilesMax : kHistogramBoundsMax;
@@ -147,34 +183,8 @@ Status PlanNumbers(const Reduce& reduce, PlannedReduce* planned) {
                                                    FormatUint64(reduce.numbers.size()) +
                                                    " numbers, the limit is " + FormatUint64(max));
   }
-  for (const std::string_view text : reduce.numbers) {
-    Number number;
-    int128_t integer = 0;
-    if (ParseInt128(text, &integer) == NumberError::kNone && integer >= INT64_MIN &&
-        integer <= static_cast<int128_t>(UINT64_MAX)) {
-      number.integer = integer;
-    } else {
-      number.is_integer = false;
-      if (ParseDouble(text, &number.floating) != NumberError::kNone) {
-        return Status::Error(ErrorCode::kBadValue,
-                             planned->name + ": " + Quote(text) + " is not a number");
-      }
-    }
-    if (quantile) {
-      const double q = ToDouble(number);
-      if (q < 0 || q > 1) {
-        return Status::Error(ErrorCode::kBadValue,
-                             planned->name + ": " + Quote(text) + " is not within 0 and 1");
-      }
-      planned->quantiles.push_back(q);
-      continue;
-    }
-    if (!planned->bounds.empty() && CompareNumbers(planned->bounds.back(), number) >= 0) {
-      return Status::Error(ErrorCode::kBadValue, planned->name + ": bound " + Quote(text) +
-                                                     " is not above the one before it");
-    }
-    planned->bounds.push_back(number);
-  }
+  for (const std::string_view text : reduce.numbers)
+    RETURN_IF_ERROR(PlanNumber(quantile, text, planned));
   return Status::Ok();
 }
 
@@ -198,25 +208,66 @@ Status PlanReduce(const TableSchema& schema, const Reduce& reduce, PlannedReduce
   return PlanNumbers(reduce, planned);
 }
 
+// Which REDUCE an option names; of one result.
+Result<size_t> FindReduce(const AggregatePlan& plan, std::string_view option,
+                          std::string_view name) {
+  const auto found = std::find_if(plan.reduces.begin(), plan.reduces.end(),
+                                  [&](const PlannedReduce& reduce) { return reduce.name == name; });
+  const std::string named = std::string(option) + " " + Quote(name);
+  if (found == plan.reduces.end()) return Refuse(named + " is the name of no REDUCE");
+  if (found->function >= Reduce::Function::kQuantile) return Refuse(named + " is not one number");
+  return static_cast<size_t>(found - plan.reduces.begin());
+}
+
 Status PlanSort(const AggregateRequest& request, AggregatePlan* plan) {
   if (!request.sort) return Status::Ok();
-  const auto found =
-      std::find_if(plan->reduces.begin(), plan->reduces.end(),
-                   [&](const PlannedReduce& reduce) { return reduce.name == *request.sort; });
-  if (found == plan->reduces.end()) {
-    return Refuse("SORT " + Quote(*request.sort) + " is the name of no REDUCE");
-  }
-  if (found->function >= Reduce::Function::kQuantile) {
-    return Refuse("SORT " + Quote(*request.sort) + " is not one number");
-  }
-  plan->sort = static_cast<size_t>(found - plan->reduces.begin());
+  ASSIGN_OR_RETURN(plan->sort, FindReduce(*plan, "SORT", *request.sort));
   plan->sort_descending = request.sort_descending;
   return Status::Ok();
 }
 
-Status TooMany(std::string_view what, size_t count, size_t max) {
-  return Status::Error(ErrorCode::kTooLarge, FormatUint64(count) + " " + std::string(what) +
-                                                 ", the limit is " + FormatUint64(max));
+// A number can only be compared with a number; the value of a cell with any text.
+Status PlanHaving(const AggregateRequest& request, AggregatePlan* plan) {
+  if (request.having.size() > kHavingMax)
+    return TooMany("HAVINGs", request.having.size(), kHavingMax);
+  for (const Having& having : request.having) {
+    ASSIGN_OR_RETURN(const size_t reduce, FindReduce(*plan, "HAVING", having.name));
+    Decimal decimal;
+    double infinity = 0;
+    if (!GivesCell(plan->reduces[reduce].function) && !ParseDecimal(having.value, &decimal) &&
+        ParseDouble(having.value, &infinity) != NumberError::kNone) {
+      return Status::Error(ErrorCode::kBadValue, "HAVING " + Quote(having.name) + ": " +
+                                                     Quote(having.value) + " is not a number");
+    }
+    plan->having.push_back({reduce, having.op, std::string(having.value)});
+  }
+  return Status::Ok();
+}
+
+// The value of FILL: an integer of 64 bits, or a double.
+Status PlanFillValue(std::string_view text, AggregatePlan* plan) {
+  for (const ValueType type : {ValueType::kI64, ValueType::kU64, ValueType::kF64}) {
+    plan->fill_type = type;
+    if (ParseValue(type, text, &plan->fill_stored).ok()) return Status::Ok();
+  }
+  return Status::Error(ErrorCode::kBadValue,
+                       "FILL " + Quote(text) + " is not NULL, PREVIOUS or a number");
+}
+
+Status PlanFill(const AggregateRequest& request, AggregatePlan* plan) {
+  plan->fill = request.fill;
+  if (request.fill == Fill::kNone) return Status::Ok();
+  size_t with_steps = 0;
+  for (size_t i = 0; i < plan->terms.size(); ++i) {
+    if (!plan->terms[i].has_steps()) continue;
+    plan->fill_term = i;
+    ++with_steps;
+  }
+  if (with_steps != 1) {
+    return Refuse("FILL needs one BY TIME or BY with STEP, and there are " +
+                  FormatUint64(with_steps));
+  }
+  return request.fill == Fill::kValue ? PlanFillValue(request.fill_value, plan) : Status::Ok();
 }
 
 }  // namespace
@@ -234,7 +285,7 @@ Result<AggregatePlan> AggregatePlan::Compile(const TableSchema& schema,
     return TooMany("REDUCEs", request.reduces.size(), kReducesMax);
   plan.key = schema.key;
   for (const FamilySchema& family : schema.families)
-    plan.families.push_back({family.name, family.order, !family.type.has_value()});
+    plan.families.push_back({family.name, family.order, !family.type.has_value(), family.columns});
   for (const GroupTerm& term : request.terms) {
     PlannedTerm& planned = plan.terms.emplace_back();
     RETURN_IF_ERROR(PlanTerm(schema, term, &planned));
@@ -252,8 +303,13 @@ Result<AggregatePlan> AggregatePlan::Compile(const TableSchema& schema,
     }
     planned.offset = plan.accumulator_bytes;
     plan.accumulator_bytes += AccumulatorBytes(planned.function);
+    plan.wants_places |= WantsPlace(planned.function);
+    plan.wants_columns |= WantsColumn(planned.function);
     plan.reduces.push_back(std::move(planned));
   }
+  plan.wants_timestamps |= plan.wants_places;
+  RETURN_IF_ERROR(PlanHaving(request, &plan));
+  RETURN_IF_ERROR(PlanFill(request, &plan));
   RETURN_IF_ERROR(PlanSort(request, &plan));
   plan.reverse = reverse;
   plan.skip = request.skip;
@@ -285,7 +341,9 @@ void NarrowToTargets(const AggregateRequest& request, const RowOptions& rows, Ce
                      std::vector<ColumnSelector>* targets) {
   cells->timestamps =
       std::any_of(request.terms.begin(), request.terms.end(),
-                  [](const GroupTerm& term) { return term.kind == GroupTerm::Kind::kTime; });
+                  [](const GroupTerm& term) { return term.kind == GroupTerm::Kind::kTime; }) ||
+      std::any_of(request.reduces.begin(), request.reduces.end(),
+                  [](const Reduce& reduce) { return WantsPlace(reduce.function); });
   if (rows.each || cells->filter || cells->columns_skip != 0 || cells->columns_max != kUnlimited ||
       cells->super_columns_max != kUnlimited) {
     return;

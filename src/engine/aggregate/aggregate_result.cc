@@ -2,7 +2,6 @@
 #include "engine/aggregate/aggregate_result.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <new>
 
@@ -12,8 +11,6 @@
 
 namespace cellar {
 namespace {
-
-constexpr size_t kPieceFirst{32};
 
 template <typename T>
 const T& At(const PlannedReduce& reduce, const AggregateGroup& group) {
@@ -163,7 +160,7 @@ AggregateValue TakeTerm(const AggregatePlan& plan, const PlannedTerm& term, bool
       return value;
     }
     case GroupTerm::Kind::kTime:
-      return Integer(static_cast<int128_t>(TakeBigEndian(key, 8)));
+      return Integer(static_cast<int64_t>(TakeBigEndian(key, 8) ^ kTimeSignBit));
     case GroupTerm::Kind::kValue:
       return OfKeyed(TakeValueKey(key), float32);
   }
@@ -174,11 +171,21 @@ AggregateValue SumOf(const ExactSum& sum) {
   return sum.has_doubles() ? Double(sum.Round()) : Integer(sum.integers());
 }
 
+// An integer sum may be more than a double can be exact for, and is rounded then.
+double DoubleOf(const ExactSum& sum) {
+  return sum.has_doubles() ? sum.Round() : static_cast<double>(sum.integers());
+}
+
+// A second of the time from the first to the last cell; null where that is none.
+AggregateValue RateOf(const Growth& growth) {
+  constexpr double kMicrosPerSecond{1e6};
+  if (growth.micros() == 0) return {};
+  return Double(DoubleOf(growth.sum()) / (static_cast<double>(growth.micros()) / kMicrosPerSecond));
+}
+
 AggregateValue AvgOf(const AvgAccumulator& avg) {
   if (avg.cells == 0) return {};
-  const double sum =
-      avg.sum.has_doubles() ? avg.sum.Round() : static_cast<double>(avg.sum.integers());
-  return Double(sum / static_cast<double>(avg.cells));
+  return Double(DoubleOf(avg.sum) / static_cast<double>(avg.cells));
 }
 
 AggregateValue QuantilesOf(const PlannedReduce& reduce, const KeyCounts& counts) {
@@ -186,10 +193,9 @@ AggregateValue QuantilesOf(const PlannedReduce& reduce, const KeyCounts& counts)
   AggregateValue value;
   value.kind = AggregateValue::Kind::kDoubles;
   const auto sorted = counts.Sorted();
-  for (const double q : reduce.quantiles) {
+  for (const Decimal& q : reduce.quantiles) {
     // The nearest rank: of n numbers the ceil(q * n)-th, and the first for q = 0.
-    const double wanted = std::ceil(q * static_cast<double>(counts.total()));
-    const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, counts.total());
+    const uint64_t rank = std::max<uint64_t>(CeilOfPart(q, counts.total()), 1);
     uint64_t before = 0;
     for (const auto& [key, count] : sorted) {
       before += count;
@@ -199,6 +205,45 @@ AggregateValue QuantilesOf(const PlannedReduce& reduce, const KeyCounts& counts)
     }
   }
   return value;
+}
+
+// What a function came to that does not give a cell's value.
+AggregateValue OwnValue(const PlannedReduce& reduce, const AggregateGroup& group) {
+  switch (reduce.function) {
+    case Reduce::Function::kRows:
+      return Integer(static_cast<int128_t>(At<RowsAccumulator>(reduce, group).rows));
+    case Reduce::Function::kCount:
+      return Integer(static_cast<int128_t>(At<CountAccumulator>(reduce, group).cells));
+    case Reduce::Function::kSum:
+      return SumOf(At<SumAccumulator>(reduce, group).sum);
+    case Reduce::Function::kAvg:
+      return AvgOf(At<AvgAccumulator>(reduce, group));
+    case Reduce::Function::kStddev:
+    case Reduce::Function::kVariance: {
+      const Spread& spread = *At<SpreadAccumulator>(reduce, group).spread;
+      if (spread.count() < 2) return {};
+      return Double(reduce.function == Reduce::Function::kStddev ? spread.Deviation()
+                                                                 : spread.Variance());
+    }
+    case Reduce::Function::kDelta:
+    case Reduce::Function::kRate: {
+      const Growth& growth = *At<GrowthAccumulator>(reduce, group).growth;
+      if (growth.empty()) return {};
+      return reduce.function == Reduce::Function::kDelta ? SumOf(growth.sum()) : RateOf(growth);
+    }
+    case Reduce::Function::kDistinct:
+      return Integer(static_cast<int128_t>(At<DistinctAccumulator>(reduce, group).values->Count()));
+    case Reduce::Function::kQuantile:
+      return QuantilesOf(reduce, *At<QuantileAccumulator>(reduce, group).counts);
+    default: {
+      CELLAR_ASSERT(reduce.function == Reduce::Function::kHistogram);
+      const uint64_t* counts = At<HistogramAccumulator>(reduce, group).counts;
+      AggregateValue value;
+      value.kind = AggregateValue::Kind::kCounts;
+      value.counts.assign(counts, counts + reduce.bounds.size() + 1);
+      return value;
+    }
+  }
 }
 
 }  // namespace
@@ -214,147 +259,49 @@ std::vector<AggregateValue> GroupValues(const AggregatePlan& plan, const Aggrega
   return values;
 }
 
+bool CellOf(const AggregatePlan& plan, const PlannedReduce& reduce, const AggregateGroup& group,
+            SeenValue* cell) {
+  if (group.filled()) {
+    if (group.source() != nullptr) return CellOf(plan, reduce, *group.source(), cell);
+    if (plan.fill != Fill::kValue) return false;
+    *cell = {plan.fill_type, plan.fill_stored};
+    return true;
+  }
+  const auto take = [cell](const auto& held) {
+    if (held.empty()) return false;
+    *cell = {held.type(), held.stored()};
+    return true;
+  };
+  if (reduce.function == Reduce::Function::kFirst || reduce.function == Reduce::Function::kLast)
+    return take(*At<TimedAccumulator>(reduce, group).value);
+  return take(At<ExtremeAccumulator>(reduce, group).value);
+}
+
+StepPlace FindStep(const AggregatePlan& plan, size_t index, const AggregateGroup& group) {
+  const std::string_view key = group.key(plan);
+  std::string_view rest = key;
+  for (size_t i = 0; i < index; ++i) (void)TakeTerm(plan, plan.terms[i], false, &rest);
+  const size_t begin = key.size() - rest.size();
+  (void)TakeTerm(plan, plan.terms[index], false, &rest);
+  return {static_cast<uint32_t>(begin), static_cast<uint32_t>(key.size() - rest.size() - begin)};
+}
+
 // A group may have come into being by cells that this function does not take: its MIN and MAX are
 // null then.
-AggregateValue ReduceValue(const PlannedReduce& reduce, const AggregateGroup& group) {
-  switch (reduce.function) {
-    case Reduce::Function::kRows:
-      return Integer(static_cast<int128_t>(At<RowsAccumulator>(reduce, group).rows));
-    case Reduce::Function::kCount:
-      return Integer(static_cast<int128_t>(At<CountAccumulator>(reduce, group).cells));
-    case Reduce::Function::kSum:
-      return SumOf(At<SumAccumulator>(reduce, group).sum);
-    case Reduce::Function::kAvg:
-      return AvgOf(At<AvgAccumulator>(reduce, group));
-    case Reduce::Function::kMin:
-    case Reduce::Function::kMax: {
-      const HeldValue& held = At<ExtremeAccumulator>(reduce, group).value;
-      AggregateValue value;
-      if (held.empty()) return value;
-      value.kind = AggregateValue::Kind::kCell;
-      value.type = held.type();
-      value.text = held.stored();
-      return value;
-    }
-    case Reduce::Function::kDistinct:
-      return Integer(static_cast<int128_t>(At<DistinctAccumulator>(reduce, group).values->Count()));
-    case Reduce::Function::kQuantile:
-      return QuantilesOf(reduce, *At<QuantileAccumulator>(reduce, group).counts);
-    case Reduce::Function::kHistogram: {
-      const uint64_t* counts = At<HistogramAccumulator>(reduce, group).counts;
-      AggregateValue value;
-      value.kind = AggregateValue::Kind::kCounts;
-      value.counts.assign(counts, counts + reduce.bounds.size() + 1);
-      return value;
-    }
+AggregateValue ReduceValue(const AggregatePlan& plan, const PlannedReduce& reduce,
+                           const AggregateGroup& group) {
+  const bool gives_fill = group.filled() && group.source() == nullptr;
+  if (gives_fill || GivesCell(reduce.function)) {
+    SeenValue cell{ValueType::kBytes, {}};
+    AggregateValue value;
+    if (!CellOf(plan, reduce, group, &cell)) return value;
+    value.kind = AggregateValue::Kind::kCell;
+    value.type = cell.type;
+    value.text = cell.stored;
+    return value;
   }
-  return {};
-}
-
-// --- GroupSorter
-
-void GroupSorter::Begin(const std::vector<AggregateGroup*>& groups) {
-  static_assert(kBytesPerGroup == 2 * sizeof(Entry), "entries_ and merged_");
-  CELLAR_ASSERT(entries_.empty());  // so that they take what is asked for, and no more
-  entries_.resize(groups.size());
-  for (size_t i = 0; i < groups.size(); ++i) entries_[i].group = groups[i];
-  prepared_ = 0;
-  piece_ = 0;
-  pair_ = 0;
-}
-
-// An integer of 128 bits and a float must compare exactly. So the integer is taken apart: the
-// largest double not above it, and the rest. A float has no rest.
-void GroupSorter::Prepare(Entry* entry) const {
-  const PlannedReduce& reduce = plan_.reduces[*plan_.sort];
-  if (reduce.function == Reduce::Function::kMin || reduce.function == Reduce::Function::kMax) {
-    entry->kind = At<ExtremeAccumulator>(reduce, *entry->group).value.empty() ? 0 : 2;
-    return;
-  }
-  const AggregateValue value = ReduceValue(reduce, *entry->group);
-  if (value.kind == AggregateValue::Kind::kInteger) {
-    entry->kind = 3;
-    entry->floor = static_cast<double>(value.integer);
-    if (static_cast<int128_t>(entry->floor) > value.integer)
-      entry->floor = std::nextafter(entry->floor, -std::numeric_limits<double>::infinity());
-    entry->rest = static_cast<uint64_t>(value.integer - static_cast<int128_t>(entry->floor));
-  } else if (value.kind == AggregateValue::Kind::kDouble) {
-    entry->kind = std::isnan(value.floating) ? 1 : 4;
-    entry->floor = entry->kind == 1 ? 0 : value.floating;
-  }
-}
-
-int GroupSorter::CompareSorted(const Entry& a, const Entry& b) const {
-  const auto three_way = [](const auto& x, const auto& y) { return x < y ? -1 : y < x ? 1 : 0; };
-  if (a.kind < 2 || b.kind < 2) return three_way(a.kind, b.kind);
-  if (a.kind == 2) {
-    const PlannedReduce& reduce = plan_.reduces[*plan_.sort];
-    const HeldValue& x = At<ExtremeAccumulator>(reduce, *a.group).value;
-    const HeldValue& y = At<ExtremeAccumulator>(reduce, *b.group).value;
-    return CompareForSort(x.type(), x.stored(), y.type(), y.stored());
-  }
-  if (a.floor != b.floor) return three_way(a.floor, b.floor);
-  if (a.rest != b.rest) return three_way(a.rest, b.rest);
-  return three_way(a.kind, b.kind);
-}
-
-bool GroupSorter::Before(const Entry& a, const Entry& b) const {
-  if (plan_.sort) {
-    const int order = CompareSorted(a, b);
-    if (order != 0) return plan_.sort_descending ? order > 0 : order < 0;
-  }
-  const int order = a.group->key(plan_).compare(b.group->key(plan_));
-  return plan_.reverse ? order > 0 : order < 0;
-}
-
-// A merge sort that can pause anywhere, since all of where it stands is in members. Sort keys are
-// prepared, pieces of kPieceFirst groups sorted, neighbouring pieces merged into merged_; after
-// each round over all of them that takes the place of entries_.
-bool GroupSorter::Step(size_t groups) {
-  const auto before = [this](const Entry& a, const Entry& b) { return Before(a, b); };
-  size_t left = std::max<size_t>(groups, 1);
-  if (plan_.sort) {
-    for (; prepared_ < entries_.size() && left > 0; --left) Prepare(&entries_[prepared_++]);
-    if (prepared_ < entries_.size()) return false;
-  }
-  if (piece_ == 0) {
-    while (pair_ < entries_.size()) {
-      if (left == 0) return false;
-      const size_t end = std::min(pair_ + kPieceFirst, entries_.size());
-      std::sort(entries_.begin() + static_cast<ptrdiff_t>(pair_),
-                entries_.begin() + static_cast<ptrdiff_t>(end), before);
-      left -= std::min(left, end - pair_);
-      pair_ = end;
-    }
-    piece_ = kPieceFirst;
-    pair_ = 0;
-    left_ = 0;
-    right_ = std::min(piece_, entries_.size());
-    merged_.clear();
-  }
-  while (piece_ < entries_.size()) {
-    merged_.reserve(entries_.size());
-    while (pair_ < entries_.size()) {
-      const size_t middle = std::min(pair_ + piece_, entries_.size());
-      const size_t end = std::min(pair_ + 2 * piece_, entries_.size());
-      while (left_ < middle || right_ < end) {
-        if (left-- == 0) return false;
-        const bool from_right =
-            left_ == middle || (right_ < end && before(entries_[right_], entries_[left_]));
-        merged_.push_back(entries_[from_right ? right_++ : left_++]);
-      }
-      pair_ = end;
-      left_ = end;
-      right_ = std::min(end + piece_, entries_.size());
-    }
-    entries_.swap(merged_);
-    merged_.clear();
-    piece_ *= 2;
-    pair_ = 0;
-    left_ = 0;
-    right_ = std::min(piece_, entries_.size());
-  }
-  return true;
+  if (group.filled()) return ReduceValue(plan, reduce, *group.source());
+  return OwnValue(reduce, group);
 }
 
 }  // namespace cellar

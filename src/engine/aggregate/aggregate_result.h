@@ -34,40 +34,18 @@ struct AggregateValue {
 
 // One for each term.
 std::vector<AggregateValue> GroupValues(const AggregatePlan& plan, const AggregateGroup& group);
-AggregateValue ReduceValue(const PlannedReduce& reduce, const AggregateGroup& group);
+AggregateValue ReduceValue(const AggregatePlan& plan, const PlannedReduce& reduce,
+                           const AggregateGroup& group);
+// That of a function that gives a cell's value, which points into the group; false if it is null.
+// REQUIRES: GivesCell(reduce.function), or the group is filled by a value.
+[[nodiscard]] bool CellOf(const AggregatePlan& plan, const PlannedReduce& reduce,
+                          const AggregateGroup& group, SeenValue* cell);
 
-// Puts groups in order in bounded steps: pieces are sorted, then merged, each time twice as long.
-class GroupSorter {
- public:
-  explicit GroupSorter(const AggregatePlan& plan) : plan_(plan) {}  // outlives it
-  static constexpr size_t kBytesPerGroup{64};                       // that it takes
-
-  void Begin(const std::vector<AggregateGroup*>& groups);
-  // Does the work of about `groups` comparisons; true when all is sorted.
-  bool Step(size_t groups);
-  // REQUIRES: sorted.
-  const AggregateGroup& at(size_t i) const { return *entries_[i].group; }
-  size_t size() const { return entries_.size(); }
-
- private:
-  struct Entry {
-    const AggregateGroup* group{nullptr};
-    double floor{0};
-    uint64_t rest{0};
-    uint8_t kind{0};  // 0 null, 1 nan, 2 number that is one as a whole, 3 integer, 4 float
-  };
-  void Prepare(Entry* entry) const;
-  bool Before(const Entry& a, const Entry& b) const;
-  int CompareSorted(const Entry& a, const Entry& b) const;
-
-  const AggregatePlan& plan_;
-  std::vector<Entry> entries_;
-  std::vector<Entry> merged_;
-  size_t prepared_{0};
-  size_t piece_{0};  // length of sorted pieces; 0: not sorted at all
-  size_t left_{0};   // where the pieces that are being merged stand
-  size_t right_{0};
-  size_t pair_{0};  // where their first one begins
+// Where in a group's key a term stands.
+struct StepPlace {
+  uint32_t at{0};
+  uint32_t bytes{0};
 };
+StepPlace FindStep(const AggregatePlan& plan, size_t index, const AggregateGroup& group);
 
 }  // namespace cellar

@@ -8,7 +8,6 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/text/quote.h"
 
 namespace cellar {
 namespace {
@@ -210,32 +209,6 @@ size_t ValueKeyBytes(std::string_view at_front) {
   std::string_view rest = at_front;
   (void)TakeValueKey(&rest);
   return at_front.size() - rest.size();
-}
-
-Number NumberStep::Floor(const Number& number) const {
-  if (number.is_integer && step.is_integer) {
-    int128_t rest = number.integer % step.integer;
-    if (rest < 0) rest += step.integer;
-    return {.is_integer = true, .integer = number.integer - rest};
-  }
-  const double by = ToDouble(step);
-  Number floor{.is_integer = false, .floating = std::floor(ToDouble(number) / by) * by};
-  return floor;
-}
-
-Result<NumberStep> ParseStep(std::string_view text) {
-  NumberStep step;
-  int128_t integer = 0;
-  if (ParseInt128(text, &integer) == NumberError::kNone && integer > 0 && integer <= INT64_MAX) {
-    step.step.integer = integer;
-    return step;
-  }
-  step.step.is_integer = false;
-  if (ParseDouble(text, &step.step.floating) != NumberError::kNone ||
-      !std::isfinite(step.step.floating) || step.step.floating <= 0) {
-    return Status::Error(ErrorCode::kErr, "STEP " + Quote(text) + " is not a number above 0");
-  }
-  return step;
 }
 
 }  // namespace cellar

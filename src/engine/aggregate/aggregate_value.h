@@ -14,12 +14,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/text/number.h"
-#include "cellar/status.h"
 #include "engine/keys/value.h"
 
 namespace cellar {
@@ -68,15 +66,6 @@ struct KeyedValue {
 KeyedValue TakeValueKey(std::string_view* from);
 // Its bytes.
 size_t ValueKeyBytes(std::string_view at_front);
-
-// `STEP` of a term: floors to multiples.
-struct NumberStep {
-  Number step;  // > 0, finite
-  // An integer step of an integer gives one, all else doubles.
-  Number Floor(const Number& number) const;
-};
-// ERR unless it is a number above 0.
-Result<NumberStep> ParseStep(std::string_view text);
 
 // Text with what would end it escaped, and its end.
 void AppendEscaped(std::string_view text, std::string* to);

@@ -2,9 +2,14 @@
 // group's tree: no row is put together, and no cell is a reply's.
 //
 // It takes what a TableScan with the same plan would give out. That it may be used, where rows and
-// cells are chosen by ranges, time and number of versions alone, is for CanFold to say. It walks
-// entry by entry; where it meets more than a few in a row that nobody takes it seeks to the next
-// one that somebody may take.
+// cells are chosen by ranges, time and number of versions alone, is for CanFold to say.
+//
+//   in a row    the cursor goes forward to the first column that is wanted, and leaves the row
+//               behind the last one; keys of what it passes are not put together
+//   a column    what is known of it before it is met, of a single one or of all in a family (who
+//               takes it, whether text counts), is not asked again
+//   its cells   where neither the fold nor retention asks for timestamps, the cells of a family are
+//               taken by runs, of which nothing but the values is looked at
 #pragma once
 
 #include <cstdint>
@@ -13,11 +18,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/key_buffer.h"
 #include "engine/aggregate/aggregate_fold.h"
 #include "engine/rows/cell_stream.h"
 #include "engine/rows/row_reader.h"
 #include "engine/rows/scan.h"
 #include "engine/table/read_view.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 
@@ -43,21 +50,40 @@ class LeafFold {
     size_t index{0};                            // in TableSchema::families
     const ColumnSet::Family* columns{nullptr};  // of the plan
     const FamilySchema* schema{nullptr};
-    bool all_live{true};
+    VersionWalk walk;
+    bool alike{false};  // its columns are: then of each
+    std::vector<uint32_t> takers;
+    bool text_counts{false};
+    bool by_runs{false};
   };
+  // What is wanted of a row, by what stands behind its key.
+  struct Wanted {
+    KeyRange range;
+    // It is a single column: then of that
+    bool is_column{false};
+    uint32_t family_id{0};
+    std::vector<uint32_t> takers;
+    bool text_counts{false};
+  };
+  void AddWanted(const FamilySchema& family, size_t index, const KeyRange& range);
   void PrepareFamilies();
   // The entry at hand begins a row, a column. False: nothing more is there to be read, or the
   // cursor has moved and is to be looked at again.
   bool BeginRow();
-  void BeginColumn(size_t shared_bytes);
   bool EnterRange();
+  void BeginColumn(size_t shared_bytes);
+  void EnterColumn(FamilyOfId* family, const std::vector<uint32_t>& takers, bool text_counts);
+  // Goes on to the first column at or behind the one at hand that is wanted. False: it is of
+  // another row, or has been begun.
+  bool ReachWanted();
+  void LeaveRow();
+  bool Lives(std::string_view value) const;
   void FoldCell();
-  // Does nobody want the column at hand? Then goes on behind it, or behind the whole row, without a
-  // look at its name.
-  bool PassUnwanted();
-  // To the next entry, or further where nothing in between is wanted.
+  // Folds the cell at hand, which begins a column, and those behind it that each begin one, as far
+  // as they come by runs; counts *cells down for these, and stays on the last of them.
+  void FoldRun(uint64_t* cells);
+  // To the next entry, or behind the column or row at hand where nobody takes more of it.
   void Advance();
-  void SeekWanted();
 
   const ReadView* view_;
   const CellChoice& choice_;
@@ -66,7 +92,7 @@ class LeafFold {
   size_t group_{0};
   std::unique_ptr<BTreeCursor> at_;
   std::vector<FamilyOfId> families_;  // by id
-  std::vector<KeyRange> wanted_;      // of what stands behind the row key, ascending
+  std::vector<Wanted> wanted_;        // ascending
   bool wants_all_{false};             // ... that is all there is
   bool reads_timestamps_{false};
   ScanStats stats_;
@@ -74,22 +100,23 @@ class LeafFold {
   size_t range_at_{0};
   bool started_{false};
   bool ended_{false};
-  size_t shared_{0};     // of the entry at hand and the one before it
-  size_t row_bytes_{0};  // of the row before it
-  bool in_row_{false};   // ... there is one
-  size_t wanted_at_{0};  // what is wanted before it ends before the column at hand
+  size_t shared_{0};            // of the entry at hand and the one before it
+  size_t row_bytes_{0};         // of the row before it
+  bool in_row_{false};          // ... there is one
+  size_t wanted_at_{0};         // what is wanted before it ends before the column at hand
+  bool wanted_reached_{false};  // ... and it has been looked for
   size_t column_bytes_{0};
   size_t family_bytes_{0};
   size_t text_bytes_{0};
-  const FamilyOfId* family_{nullptr};
+  FamilyOfId* family_{nullptr};
   bool column_taken_{false};
   bool column_done_{false};
-  uint64_t rank_{0};
   uint64_t versions_{0};
-  uint32_t misses_{0};  // entries in a row that nobody took
-  std::vector<uint32_t> takers_;
+  const std::vector<uint32_t>* takers_{nullptr};
+  std::vector<uint32_t> own_takers_;  // of a column that is not known before it is met
+  bool text_counts_{false};           // of the column, if cells come by AddRun
   PlainValue plain_;
-  std::string seek_key_;
+  KeyBuffer target_;
 };
 
 }  // namespace cellar

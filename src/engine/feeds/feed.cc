@@ -32,6 +32,7 @@ namespace {
 // Beside the number of slices, which is smaller.
 constexpr uint64_t kOldFlag{1 << 20};
 constexpr uint64_t kExpiredFlag{1 << 21};
+constexpr uint64_t kByRowFlag{1 << 22};
 static_assert(kFeedSlicesMax < kOldFlag);
 }  // namespace
 
@@ -45,7 +46,8 @@ std::string EncodeFeedDefinition(const Feed& feed) {
   PutVarint64(&bytes, feed.prefixes.size());
   for (const std::string& prefix : feed.prefixes) PutLengthPrefixed(&bytes, prefix);
   PutVarint64(&bytes, feed.slice);
-  PutVarint64(&bytes, feed.slices | (feed.old ? kOldFlag : 0) | (feed.expired ? kExpiredFlag : 0));
+  PutVarint64(&bytes, feed.slices | (feed.old ? kOldFlag : 0) | (feed.expired ? kExpiredFlag : 0) |
+                          (feed.by_row ? kByRowFlag : 0));
   PutFixed64(&bytes, static_cast<uint64_t>(feed.keep_micros));
   PutFixed64(&bytes, static_cast<uint64_t>(feed.after_micros));
   return bytes;
@@ -75,6 +77,7 @@ bool DecodeFeedDefinition(std::string_view* from, Feed* feed) {
   }
   feed->old = (feed->slices & kOldFlag) != 0;
   feed->expired = (feed->slices & kExpiredFlag) != 0;
+  feed->by_row = (feed->slices & kByRowFlag) != 0;
   feed->slices &= kOldFlag - 1;
   feed->keep_micros = static_cast<int64_t>(keep);
   feed->after_micros = static_cast<int64_t>(after);

@@ -76,6 +76,7 @@ struct Feed {
   uint64_t slices{0};   // 0: all rows
   bool old{false};      // what was there before a put, and each cell that is deleted
   bool expired{false};  // what retention reclaims
+  bool by_row{false};   // an entry has all changes of a row in a step, not one
   int64_t keep_micros{0};
   // Steps up to this commit time were before it was created.
   int64_t after_micros{0};
@@ -85,7 +86,7 @@ struct Feed {
   int64_t through_micros{0};
   FeedId dropped{};
 
-  bool tells_old_cells() const { return old || expired; }
+  bool tells_pre_images() const { return old || expired; }
   bool covers_keyspace() const { return on.empty(); }
   bool CoversTable(std::string_view table) const;
   bool CoversFamily(std::string_view table, std::string_view family) const;

@@ -157,7 +157,7 @@ const Feed* FeedSet::FindBehind(uint64_t id) const {
 void FeedSet::Add(Feed feed) {
   const bool named = by_name_.emplace(std::pair(feed.keyspace, feed.name), feed.id).second;
   const uint64_t id = feed.id;
-  if (feed.tells_old_cells()) ++telling_old_;
+  if (feed.tells_pre_images()) ++telling_old_;
   const bool numbered = by_id_.emplace(id, std::move(feed)).second;
   CELLAR_ASSERT(named);
   CELLAR_ASSERT(numbered);
@@ -167,7 +167,7 @@ void FeedSet::Drop(uint64_t id) {
   const auto found = by_id_.find(id);
   CELLAR_ASSERT(found != by_id_.end());
   by_name_.erase(std::pair(found->second.keyspace, found->second.name));
-  if (found->second.tells_old_cells()) --telling_old_;
+  if (found->second.tells_pre_images()) --telling_old_;
   by_id_.erase(found);
   groups_.DropFeed(id);
   // Inside a transaction the last one may come back; what is kept then goes with the next one.
@@ -194,7 +194,7 @@ void FeedSet::RollBack() {
   telling_old_ = 0;
   for (const auto& [id, feed] : by_id_) {
     by_name_.emplace(std::pair(feed.keyspace, feed.name), id);
-    if (feed.tells_old_cells()) ++telling_old_;
+    if (feed.tells_pre_images()) ++telling_old_;
   }
   groups_.RollBack();
   history_.RollBack();

@@ -4,10 +4,12 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/coding.h"
 #include "base/text/quote.h"
 #include "engine/filter/filter_parser.h"
+#include "engine/keys/float_literal.h"
 
 namespace cellar {
 namespace {
@@ -18,12 +20,21 @@ int ThreeWay(const T& a, const T& b) {
   return b < a ? 1 : 0;
 }
 
+// A literal beyond the type is infinite in it, and yet no infinity.
+template <typename Float>
+int CompareWithFloat(const FilterLiteral& literal, ValueType type, Float value, Float number) {
+  const int side = std::isinf(number) ? SideBeyondFloat(type, literal.text) : 0;
+  return side == 0 ? ThreeWay(value, number) : CompareBeyondFloat(value, side);
+}
+
 int CompareWithNumber(const FilterLiteral& literal, ValueType type, std::string_view stored) {
   if (type == ValueType::kF32) {
-    return ThreeWay(LoadLittleEndian<float>(stored.data()), literal.as_float);
+    const auto value = LoadLittleEndian<float>(stored.data());
+    return CompareWithFloat(literal, type, value, literal.as_float);
   }
   if (type == ValueType::kF64) {
-    return ThreeWay(LoadLittleEndian<double>(stored.data()), literal.as_double);
+    const auto value = LoadLittleEndian<double>(stored.data());
+    return CompareWithFloat(literal, type, value, literal.as_double);
   }
   const int order = ThreeWay(LoadInteger(type, stored), literal.floor.floor);
   // An integer that equals the floor lies below a literal that is no integer.

@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/text/quote.h"
+#include "base/text/time_text.h"
 
 namespace cellar {
 namespace {
@@ -201,7 +202,7 @@ Status FilterParser::ParseComparison(FilterNode* node) {
   for (const auto& [symbol, op] : kOps) {
     if (!Take(symbol)) continue;
     node->op = op;
-    RETURN_IF_ERROR(ParseLiteral(&node->literal));
+    RETURN_IF_ERROR(ParseLiteral(node->subject, &node->literal));
     return CheckLiteralKind(node->subject, node->literal);
   }
   return Complain("expected ~, =, !=, <, <=, >, >= or in");
@@ -210,7 +211,8 @@ Status FilterParser::ParseComparison(FilterNode* node) {
 // Elsewhere a literal of another kind is no mistake: it lets nothing through.
 Status FilterParser::CheckLiteralKind(FilterSubject subject, const FilterLiteral& literal) {
   const bool is_number = literal.kind == FilterLiteralKind::kNumber;
-  if (subject == FilterSubject::kTimestamp && !is_number) return Complain("ts takes a number");
+  if (subject == FilterSubject::kTimestamp && !is_number)
+    return Complain("ts takes a number or a time");
   return Status::Ok();
 }
 
@@ -219,13 +221,13 @@ Status FilterParser::ParseRange(FilterNode* node) {
   range.low_inclusive = Take("[");
   if (!range.low_inclusive && !Take("(")) return Complain("expected [ or (");
   if (!Take(",")) {
-    RETURN_IF_ERROR(ParseLiteral(&range.low.emplace()));
+    RETURN_IF_ERROR(ParseLiteral(node->subject, &range.low.emplace()));
     RETURN_IF_ERROR(CheckLiteralKind(node->subject, *range.low));
     RETURN_IF_ERROR(Expect(","));
   }
   range.high_inclusive = Take("]");
   if (range.high_inclusive || Take(")")) return Status::Ok();
-  RETURN_IF_ERROR(ParseLiteral(&range.high.emplace()));
+  RETURN_IF_ERROR(ParseLiteral(node->subject, &range.high.emplace()));
   RETURN_IF_ERROR(CheckLiteralKind(node->subject, *range.high));
   if (range.low && range.low->kind != range.high->kind) {
     return Complain("the bounds are of different kinds");
@@ -291,8 +293,43 @@ Status FilterParser::ParseProbability(double* probability) {
   return Expect(")");
 }
 
-Status FilterParser::ParseLiteral(FilterLiteral* literal) {
+// A time, quoted or not, becomes the number of its microseconds here, so that a parsed filter means
+// the same for ever.
+Status FilterParser::ParseTimestamp(FilterLiteral* literal) {
+  const size_t at = at_;
+  std::string text;
+  if (text_[at_] == '"') {
+    RETURN_IF_ERROR(ParseString(&text));
+  } else {
+    while (at_ < text_.size() && IsLiteralCharacter(text_[at_])) ++at_;
+    text = text_.substr(at, at_ - at);
+  }
+  const Result<int64_t> micros = ParseTimeText(text, TimeForm::kRfc3339);
+  if (!micros.ok()) return ComplainAt(at, micros.status().text());
+  literal->text = FormatInt64(*micros);
+  const bool read = ReadNumber(literal);
+  CELLAR_ASSERT(read);
+  return Status::Ok();
+}
+
+// literal->text as a number; false if it is none.
+bool FilterParser::ReadNumber(FilterLiteral* literal) {
+  literal->kind = FilterLiteralKind::kNumber;
+  if (ParseDecimalFloor(literal->text, &literal->floor) != NumberError::kNone) return false;
+  // Beyond the range of a float a number is still larger, or smaller, than all finite ones.
+  const bool negative = literal->text.front() == '-';
+  if (ParseDouble(literal->text, &literal->as_double) != NumberError::kNone)
+    literal->as_double = negative ? -HUGE_VAL : HUGE_VAL;
+  if (ParseFloat(literal->text, &literal->as_float) != NumberError::kNone)
+    literal->as_float = negative ? -HUGE_VALF : HUGE_VALF;
+  return true;
+}
+
+Status FilterParser::ParseLiteral(FilterSubject subject, FilterLiteral* literal) {
   SkipBlanks();
+  const size_t begin = at_;
+  if (subject == FilterSubject::kTimestamp && at_ < text_.size() && text_[at_] == '"')
+    return ParseTimestamp(literal);
   if (at_ < text_.size() && text_[at_] == '"') {
     literal->kind = FilterLiteralKind::kString;
     RETURN_IF_ERROR(ParseString(&literal->text));
@@ -309,19 +346,12 @@ Status FilterParser::ParseLiteral(FilterLiteral* literal) {
     literal->as_bool = literal->text == "true";
     return Status::Ok();
   }
-  literal->kind = FilterLiteralKind::kNumber;
-  if (ParseDecimalFloor(literal->text, &literal->floor) != NumberError::kNone) {
-    return ComplainAt(at, "expected a number, true, false or a string");
+  if (ReadNumber(literal)) return Status::Ok();
+  if (subject == FilterSubject::kTimestamp && !literal->text.empty()) {
+    at_ = begin;
+    return ParseTimestamp(literal);
   }
-  // Beyond the range of a float a number is still larger, or smaller, than all finite ones.
-  const bool negative = literal->text.front() == '-';
-  if (ParseDouble(literal->text, &literal->as_double) != NumberError::kNone) {
-    literal->as_double = negative ? -HUGE_VAL : HUGE_VAL;
-  }
-  if (ParseFloat(literal->text, &literal->as_float) != NumberError::kNone) {
-    literal->as_float = negative ? -HUGE_VALF : HUGE_VALF;
-  }
-  return Status::Ok();
+  return ComplainAt(at, "expected a number, true, false or a string");
 }
 
 // The escapes are a part of redis-cli's. A backslash before anything else is just that, so that

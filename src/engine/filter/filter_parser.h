@@ -34,7 +34,9 @@ class FilterParser {
   Status ParseComparison(FilterNode* node);
   Status ParseCount(uint64_t* count);
   Status ParseRange(FilterNode* node);
-  Status ParseLiteral(FilterLiteral* literal);
+  Status ParseLiteral(FilterSubject subject, FilterLiteral* literal);
+  Status ParseTimestamp(FilterLiteral* literal);
+  static bool ReadNumber(FilterLiteral* literal);
   Status ParseString(std::string* decoded);
   Status ParseProbability(double* probability);
   Status CheckLiteralKind(FilterSubject subject, const FilterLiteral& literal);

@@ -72,7 +72,8 @@ bool IsKeySubject(FilterSubject subject) {
 
 }  // namespace
 
-// Made once for each family, so that a cell costs two comparisons of bytes. A literal that the
+// Made once for each family, so that a cell costs two comparisons of bytes. A literal may name the
+// first components of a key alone: then all keys that begin with them are equal to it. One that the
 // order cannot encode lets nothing pass, not even by `!=`.
 FilterKeyTest MakeFilterKeyTest(const FilterNode& node, const Order& order) {
   CELLAR_ASSERT(IsKeySubject(node.subject));
@@ -95,12 +96,15 @@ FilterKeyTest MakeFilterKeyTest(const FilterNode& node, const Order& order) {
     return test;
   }
   CELLAR_ASSERT(node.kind == FilterNodeKind::kCompare);
-  std::string encoded;
-  if (!IsString(node.literal) || !order.Encode(node.literal.text, &encoded).ok()) {
-    test.never = true;
-    return test;
-  }
-  const KeyRange equal = PrefixRange(encoded);
+  test.never = true;
+  if (!IsString(node.literal)) return test;
+  Result<KeyBound> begin =
+      order.EncodeBound(node.literal.text, BoundEdge::kInclusive, BoundSide::kMin);
+  Result<KeyBound> end =
+      order.EncodeBound(node.literal.text, BoundEdge::kInclusive, BoundSide::kMax);
+  if (!begin.ok() || !end.ok()) return test;
+  test.never = false;
+  const KeyRange equal{*std::move(begin), *std::move(end)};
   switch (node.op) {
     case CompareOp::kEq:
       test.range = equal;
@@ -260,6 +264,7 @@ struct FilterRun::Impl {
       qualifier_text_known = false;
     }
     now = &cell;
+    now_counted = deciding();
     outputs.clear();
     label_links.clear();
     sunk.clear();
@@ -502,12 +507,28 @@ struct FilterRun::Impl {
     const auto [type, stored] = copy.stripped
                                     ? SeenValue{keeps_type ? now->type : ValueType::kBytes, {}}
                                     : SeenOf(now->type, now->stored, &buffer);
+    if (IsTextType(type) && node.kind != FilterNodeKind::kMatch) [[unlikely]]
+      NoteText(node);
     if (node.kind == FilterNodeKind::kCompare) {
       return FilterLiteralHolds(node.op, node.literal, type, stored);
     }
     if (node.kind == FilterNodeKind::kIn) return ValueRangeHolds(node.range, type, stored);
     if (IsTextType(type)) return FullMatch(*node.regex, stored);
     return FullMatch(*node.regex, ValueText(type, stored));
+  }
+
+  // The cell at hand is text. Each counts once, however many steps compare it.
+  void NoteText(const FilterNode& node) {
+    const auto is_number = [](const FilterLiteral& literal) {
+      return literal.kind == FilterLiteralKind::kNumber;
+    };
+    const bool compares_number = node.kind == FilterNodeKind::kCompare
+                                     ? is_number(node.literal)
+                                     : (node.range.low && is_number(*node.range.low)) ||
+                                           (node.range.high && is_number(*node.range.high));
+    if (!compares_number || now_counted) return;
+    now_counted = true;
+    ++text_met;
   }
 
   const Filter& filter;
@@ -528,6 +549,8 @@ struct FilterRun::Impl {
   std::string qualifier_text;
   bool qualifier_text_known{false};
   const FilterCell* now{nullptr};
+  bool now_counted{false};  // in text_met, or it need not be
+  uint64_t text_met{0};
   std::vector<LabelLink> label_links;
   Copies sunk;
   std::vector<Copies> spare_lists;
@@ -561,6 +584,7 @@ FilterNext FilterRun::Feed(const FilterCell& cell) {
   return impl_->Push(cell);
 }
 
+uint64_t FilterRun::text_met() const { return impl_->text_met; }
 std::span<const FilterOutput> FilterRun::outputs() const { return impl_->outputs; }
 
 }  // namespace cellar

@@ -104,6 +104,8 @@ class FilterRun {
 
   // REQUIRES: !NeedsDecision(). Cost: one pass over the steps, times the copies.
   FilterNext Feed(const FilterCell& cell);
+  // Cells fed so far that are text and were compared with a number, which lets none of them pass.
+  uint64_t text_met() const;
   // What the cell fed last has become: none, one or more copies.
   std::span<const FilterOutput> outputs() const;
 

@@ -12,6 +12,7 @@
 #include "base/copy_bytes.h"
 #include "base/text/quote.h"
 #include "engine/keys/key_component.h"
+#include "engine/keys/time_uuid.h"
 
 namespace cellar {
 namespace {
@@ -95,6 +96,15 @@ Order Order::Make(std::vector<OrderComponent> components, std::vector<std::strin
   order.delimiter_ = delimiter;
   order.is_plain_bytes_ = components.size() == 1 && first == OrderComponent{};
   order.is_recno_ = components.size() == 1 && first.type == ComponentType::kRecno;
+  size_t texts_and_before = components.size();
+  for (; texts_and_before > 0; --texts_and_before) {
+    const OrderComponent component = components[texts_and_before - 1];
+    if (IsTextComponent(component.type)) break;
+    constexpr char kNumber[16]{};  // as long as the longest
+    order.fixed_tail_bytes_ +=
+        static_cast<uint32_t>(ComponentSize(component, {kNumber, sizeof(kNumber)}));
+  }
+  order.is_fixed_ = texts_and_before == 0;
   order.components_ = std::move(components);
   order.names_ = std::move(names);
   return order;
@@ -266,7 +276,13 @@ size_t Order::ComponentsSize(std::string_view at_front, size_t count) const {
 
 Result<KeyBound> Order::EncodeBound(std::string_view text, BoundEdge edge, BoundSide side) const {
   KeyBound bound;
-  RETURN_IF_ERROR(EncodeComponents(text, Extent::kFirstComponents, &bound.bytes));
+  Status encoded = EncodeComponents(text, Extent::kFirstComponents, &bound.bytes);
+  if (!encoded.ok()) {
+    std::string expanded;
+    if (!ExpandTimes(*this, text, &expanded)) return encoded;
+    bound.bytes.clear();
+    RETURN_IF_ERROR(EncodeComponents(expanded, Extent::kFirstComponents, &bound.bytes));
+  }
   const bool begins_before = (edge == BoundEdge::kInclusive) == (side == BoundSide::kMin);
   if (begins_before) return bound;
   return Successor(bound.bytes);

@@ -187,6 +187,15 @@ class Order {
     *text_bytes = kNoText;
     return EncodedSize(at_front);
   }
+  // EncodedSize behind a key of `last_bytes`, of which this one has the first `shared_bytes`: known
+  // without a look where only numbers may differ. 0 of `last_bytes`: there was none.
+  CELLAR_INLINE size_t EncodedSizeBehind(size_t last_bytes, size_t shared_bytes,
+                                         std::string_view at_front) const {
+    if (shared_bytes + fixed_tail_bytes_ >= last_bytes && last_bytes > 0) return last_bytes;
+    return EncodedSize(at_front);
+  }
+  // What every encoding is long, if no component is text; else 0.
+  size_t fixed_bytes() const { return is_fixed_ ? fixed_tail_bytes_ : 0; }
   // Length of the first component alone (super columns, GROUPS); 0 if it is not complete.
   size_t FirstComponentSize(std::string_view at_front) const { return ComponentsSize(at_front, 1); }
   // Length of the first `count` components. REQUIRES: count <= components().size().
@@ -258,6 +267,8 @@ class Order {
   std::vector<std::string> names_;  // of the components; none at all if none has one
   std::string spec_;
   char delimiter_{'\0'};
+  uint32_t fixed_tail_bytes_{0};  // of the components behind the last text
+  bool is_fixed_{false};          // ... which are all there are
   bool is_plain_bytes_{true};
   bool is_recno_{false};
 };

@@ -104,13 +104,6 @@ int HexDigit(char c) {
 // A dash stands before the bytes 4, 6, 8 and 10 of a UUID's text.
 bool DashBeforeByte(size_t byte) { return byte == 4 || byte == 6 || byte == 8 || byte == 10; }
 
-uint64_t LoadShort(std::string_view stored) {
-  CELLAR_ASSERT(stored.size() <= 8);
-  char bytes[8] = {};
-  CopyBytes(bytes, stored.data(), stored.size());
-  return LoadLittleEndian<uint64_t>(bytes);
-}
-
 }  // namespace
 
 std::string_view ValueTypeName(ValueType type) {
@@ -232,14 +225,6 @@ std::string_view StoreInteger(ValueType type, int128_t value, ValueBuffer* buffe
     bytes = (width + 7) / 8;
   }
   return std::string_view(buffer->bytes.data(), bytes);
-}
-
-int128_t LoadInteger(ValueType type, std::string_view stored) {
-  const uint64_t bits = LoadShort(stored);
-  if (IsUnsignedType(type)) return static_cast<int128_t>(bits);
-  if (stored.empty()) return 0;
-  const size_t spare = 64 - 8 * stored.size();
-  return static_cast<int64_t>(bits << spare) >> spare;  // extends the sign
 }
 
 void AppendValueText(ValueType type, std::string_view stored, std::string* out) {

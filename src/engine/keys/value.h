@@ -21,6 +21,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/inline.h"
 #include "base/text/number.h"
 #include "cellar/status.h"
 
@@ -104,8 +107,26 @@ TypedValue DecodeValue(ValueType type, std::string_view stored);
 
 // The stored form of an integer that fits `type`, in *buffer. REQUIRES: IsIntegerType(type).
 std::string_view StoreInteger(ValueType type, int128_t value, ValueBuffer* buffer);
+// The bytes of a stored integer, the lowest first. REQUIRES: at most 8 of them.
+CELLAR_INLINE uint64_t LoadShort(std::string_view stored) {
+  CELLAR_ASSERT(stored.size() <= 8);
+  if (stored.size() >= 4) [[likely]] {  // two loads that overlap
+    const uint64_t low = LoadLittleEndian<uint32_t>(stored.data());
+    const uint64_t high = LoadLittleEndian<uint32_t>(stored.data() + stored.size() - 4);
+    return low | high << (8 * (stored.size() - 4));
+  }
+  uint64_t bits = 0;
+  for (size_t i = stored.size(); i > 0; --i) bits = bits << 8 | static_cast<uint8_t>(stored[i - 1]);
+  return bits;
+}
 // The integer behind a stored form. REQUIRES: IsIntegerType(type).
-int128_t LoadInteger(ValueType type, std::string_view stored);
+CELLAR_INLINE int128_t LoadInteger(ValueType type, std::string_view stored) {
+  const uint64_t bits = LoadShort(stored);
+  if (IsUnsignedType(type)) return static_cast<int128_t>(bits);
+  if (stored.empty()) return 0;
+  const size_t spare = 64 - 8 * stored.size();
+  return static_cast<int64_t>(bits << spare) >> spare;  // extends the sign
+}
 // The smallest and largest number of an integer type.
 int128_t IntegerTypeMin(ValueType type);
 int128_t IntegerTypeMax(ValueType type);
@@ -158,9 +179,27 @@ constexpr bool CompareHolds(CompareOp op, int order) {
 
 // The predicates of IF and WHERE: the literal is read as the cell's own type; integers compare with
 // any number exactly ("GT 4.5", "LT 300" on a u8), floats after rounding the literal to the type,
-// UUIDs as such, text bytewise. A literal that cannot be read so satisfies only kNe.
-bool ComparePredicate(CompareOp op, ValueType type, std::string_view stored,
-                      std::string_view literal);
+// UUIDs as such, text bytewise. A literal that cannot be read so satisfies only kNe. It is read
+// when the first cell of a type is met, and not again until one of another type is.
+class ComparedLiteral {
+ public:
+  explicit ComparedLiteral(std::string_view text = {}) : text_(text) {}
+  const std::string& text() const { return text_; }
+  // Does a cell, which stands on the left, hold against it?
+  bool Holds(CompareOp op, ValueType type, std::string_view stored) const;
+
+ private:
+  enum class Form : uint8_t { kNone, kFloor, kStored, kBeyondFloat, kUnreadable };
+  void Read(ValueType type) const;
+
+  std::string text_;
+  mutable ValueType read_as_{ValueType::kBytes};
+  mutable Form form_{Form::kNone};
+  mutable DecimalFloor floor_{};
+  mutable ValueBuffer buffer_{};
+  mutable size_t stored_bytes_{0};  // kStored: so many of buffer_
+  mutable int side_{0};             // kBeyondFloat
+};
 // Two values of one type: negative, zero, positive. Numbers by value (-0 equals 0), false before
 // true, everything else bytewise.
 int CompareStored(ValueType type, std::string_view a, std::string_view b);

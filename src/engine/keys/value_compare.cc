@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/text/quote.h"
+#include "engine/keys/float_literal.h"
 #include "engine/keys/value.h"
 
 namespace cellar {
@@ -14,16 +15,6 @@ template <typename T>
 int ThreeWay(const T& a, const T& b) {
   if (a < b) return -1;
   return b < a ? 1 : 0;
-}
-
-// An integer cell against any number, exactly. False if the literal is no number.
-bool CompareIntegerToText(ValueType type, std::string_view stored, std::string_view literal,
-                          int* order) {
-  DecimalFloor number{};
-  if (ParseDecimalFloor(literal, &number) != NumberError::kNone) return false;
-  *order = ThreeWay(LoadInteger(type, stored), number.floor);
-  if (*order == 0 && !number.exact) *order = -1;  // the literal lies above its floor
-  return true;
 }
 
 Status Overflow() {
@@ -70,22 +61,45 @@ int CompareStored(ValueType type, std::string_view a, std::string_view b) {
   return ThreeWay(a.compare(b), 0);
 }
 
-bool ComparePredicate(CompareOp op, ValueType type, std::string_view stored,
-                      std::string_view literal) {
+void ComparedLiteral::Read(ValueType type) const {
+  read_as_ = type;
+  if (IsIntegerType(type)) {
+    const bool is_number = ParseDecimalFloor(text_, &floor_) == NumberError::kNone;
+    form_ = is_number ? Form::kFloor : Form::kUnreadable;
+    return;
+  }
+  std::string_view stored;
+  if (ParseValue(type, text_, &buffer_, &stored).ok()) {
+    CELLAR_ASSERT(stored.data() == buffer_.bytes.data());
+    form_ = Form::kStored;
+    stored_bytes_ = stored.size();
+    return;
+  }
+  side_ = IsFloatType(type) ? SideBeyondFloat(type, text_) : 0;
+  form_ = side_ != 0 ? Form::kBeyondFloat : Form::kUnreadable;
+}
+
+bool ComparedLiteral::Holds(CompareOp op, ValueType type, std::string_view stored) const {
   ValueBuffer seen_buffer;
   const SeenValue seen = SeenOf(type, stored, &seen_buffer);
   type = seen.type;
   stored = seen.stored;
+  if (IsTextType(type)) return CompareHolds(op, ThreeWay(stored.compare(text_), 0));
+  if (form_ == Form::kNone || read_as_ != type) Read(type);
   int order = 0;
-  if (IsTextType(type)) {
-    order = ThreeWay(stored.compare(literal), 0);
-  } else if (IsIntegerType(type)) {
-    if (!CompareIntegerToText(type, stored, literal, &order)) return op == CompareOp::kNe;
-  } else {
-    ValueBuffer buffer;
-    std::string_view literal_stored;
-    if (!ParseValue(type, literal, &buffer, &literal_stored).ok()) return op == CompareOp::kNe;
-    order = CompareStored(type, stored, literal_stored);
+  switch (form_) {
+    case Form::kFloor:
+      order = ThreeWay(LoadInteger(type, stored), floor_.floor);
+      if (order == 0 && !floor_.exact) order = -1;  // the literal lies above its floor
+      break;
+    case Form::kStored:
+      order = CompareStored(type, stored, {buffer_.bytes.data(), stored_bytes_});
+      break;
+    case Form::kBeyondFloat:
+      order = CompareBeyondFloat(DecodeValue(type, stored).floating, side_);
+      break;
+    default:
+      return op == CompareOp::kNe;
   }
   return CompareHolds(op, order);
 }

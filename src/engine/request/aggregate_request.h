@@ -1,5 +1,5 @@
-// What CAGG asks for besides rows and cells, as text: BY, REDUCE, SORT, LIMIT. Plain data; views
-// borrow from the caller's arguments. engine/aggregate checks it against a schema.
+// What CAGG asks for besides rows and cells, as text: BY, REDUCE, HAVING, FILL, SORT, LIMIT. Plain
+// data; views borrow from the caller's arguments. engine/aggregate checks it against a schema.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/keys/value.h"
 #include "engine/request/read_options.h"
 #include "engine/request/row_write.h"
 
@@ -14,6 +15,7 @@ namespace cellar {
 
 inline constexpr size_t kGroupTermsMax{32};          // cellar-model(7), "LIMITS"
 inline constexpr size_t kReducesMax{64};             // likewise
+inline constexpr size_t kHavingMax{64};              // likewise
 inline constexpr size_t kQuantilesMax{32};           // likewise
 inline constexpr size_t kHistogramBoundsMax{1'000};  // likewise
 
@@ -25,7 +27,7 @@ struct GroupTerm {
     kFamily,
     kColumn,
     kQualifier,  // first `count` components of the qualifier
-    kTime,       // timestamp, floored to `duration_micros`
+    kTime,       // timestamp, floored to `duration_micros` or, if that is 0, to `duration`
     kValue,      // newest live value of family:qualifier in the row
   };
   Kind kind{Kind::kKey};
@@ -34,7 +36,9 @@ struct GroupTerm {
   std::string_view family;
   std::string_view qualifier;
   std::optional<std::string_view> step;  // kPart, kValue
-  int64_t duration_micros{0};
+  int64_t duration_micros{0};            // kTime: a fixed length, counted from 1970
+  std::string_view duration;             // kTime: else what TimeStep reads
+  std::optional<std::string_view> zone;  // kTime: TZ
 };
 
 struct Reduce {
@@ -45,6 +49,12 @@ struct Reduce {
     kAvg,
     kMin,
     kMax,
+    kFirst,
+    kLast,
+    kStddev,
+    kVariance,
+    kDelta,
+    kRate,
     kDistinct,
     kQuantile,
     kHistogram,
@@ -58,9 +68,21 @@ struct Reduce {
   std::optional<std::string_view> name;   // AS
 };
 
+struct Having {
+  std::string_view name;  // of a REDUCE
+  CompareOp op{CompareOp::kEq};
+  std::string_view value;
+};
+
+// What stands for groups of steps that no cell is in.
+enum class Fill : uint8_t { kNone, kNull, kPrevious, kValue };
+
 struct AggregateRequest {
   std::vector<GroupTerm> terms;
   std::vector<Reduce> reduces;
+  std::vector<Having> having;
+  Fill fill{Fill::kNone};
+  std::string_view fill_value;  // kValue
   std::optional<std::string_view> sort;
   bool sort_descending{false};
   uint64_t skip{0};
@@ -70,6 +92,9 @@ struct AggregateRequest {
   void Clear() {
     terms.clear();
     reduces.clear();
+    having.clear();
+    fill = Fill::kNone;
+    fill_value = {};
     sort.reset();
     sort_descending = false;
     skip = 0;

@@ -39,12 +39,16 @@ class FamilyAccessCopy final : public FamilyAccess {
 // The rows of an index that comes in another order are put into that of their keys first, if there
 // are no more than these, about: a few milliseconds of work.
 inline constexpr uint64_t kUpdateRowsSortedMax{16 * 1024};
+// What such a list takes, about: of each row its text, a selector, a range of encoded keys.
+inline constexpr size_t kUpdateRowsSortedBytes{kUpdateRowsSortedMax * 320};
 
 struct RowUpdate {
   std::vector<std::string> words;  // never changed again
   RowOptions rows;                 // `where` is asked of a row when its turn comes
   RowWrite write;                  // `ops`; the rest is filled in by who carries it out
   uint64_t rows_max{kUnlimited};   // LIMIT: that are changed
+  // Without room for a list, an index that comes in another order is not chosen.
+  bool may_sort{true};
 
   size_t bytes() const {
     size_t bytes = words.capacity() * sizeof(std::string);

@@ -3,29 +3,9 @@
 
 #include "base/text/number.h"
 #include "base/text/quote.h"
+#include "engine/rows/time_unit.h"
 
 namespace cellar {
-namespace {
-
-constexpr int64_t kMicrosPerYear{365LL * 86'400 * 1'000'000};
-// Clocks of tests and of young machines stand before it: there is nothing to compare with.
-constexpr int64_t kClockMin{30 * kMicrosPerYear};  // since 1970
-constexpr int64_t kYearsBack{20};
-
-// Whether `timestamp`, taken for thousandths of what it says or for millionths, is a moment of the
-// last twenty years, or of the next one.
-bool LooksLikeLargerUnit(int64_t timestamp, int64_t now_micros) {
-  if (now_micros < kClockMin) return false;
-  for (const int64_t unit : {int64_t{1000}, int64_t{1'000'000}}) {
-    if (timestamp > (now_micros - kYearsBack * kMicrosPerYear) / unit &&
-        timestamp < (now_micros + kMicrosPerYear) / unit) {
-      return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
 
 void ArrivalWatch::Note(std::string_view table, std::string_view column, int64_t timestamp_micros,
                         bool dead, int64_t now_micros) {

@@ -11,9 +11,6 @@
 namespace cellar {
 namespace {
 
-// So many steps are tried before a seek: they stay in one leaf, mostly, and cost a thirtieth each.
-constexpr int kStepsBeforeSeek{16};
-
 // To the first entry behind everything that begins with `prefix`.
 void SeekBehind(BTreeCursor& at, std::string_view prefix) {
   const KeyBound end = Successor(prefix);
@@ -103,7 +100,7 @@ bool CellStream::NextRow(KeyBuffer* row_key) {
     if (choice_->direction == ColumnDirection::kReverse) {
       SeekBehind(group.at, row);  // reading backwards may have left the row at its front
     } else if (group.at.valid() && group.at.key().starts_with(row)) {
-      StepOver(group.at, row.size());
+      group.at.Leave(row.size());
     }
   }
   return LowestRow(row_key);
@@ -131,14 +128,6 @@ bool CellStream::SeekRowBefore(const KeyBound& before, KeyBuffer* row_key) {
     for (Group& group : groups_) group.at.Seek(row_key->view());
   }
   return found;
-}
-
-void CellStream::StepFarOver(BTreeCursor& at, size_t prefix_bytes) {
-  for (int i = 1; i < kStepsBeforeSeek; ++i) {
-    at.Next();
-    if (!at.StillBegins(prefix_bytes)) return;
-  }
-  SeekBehind(at, at.key().substr(0, prefix_bytes));
 }
 
 // --- ranges of columns
@@ -176,7 +165,7 @@ bool CellStream::EnterRange() {
   family_ = &view_->schema().families[family_index_];
   group_ = &GroupOf(*family_);
   at_ = &group_->at;
-  all_live_ = view_->all_live(*family_);
+  walk_ = VersionWalk(family_->policy, view_->all_live(*family_), view_->now_micros());
   whole_family_ = columns.whole;
   lower_.Assign(row_key_.view());
   PutFamilyId(&lower_, family_->id);
@@ -206,14 +195,8 @@ bool CellStream::EnterRange() {
   }
   if (several_ranges_ && lower_.view() < group_->seen_up_to) {
     at.Seek(lower_.view());  // a family whose id comes before one that was read already
-  } else {
-    for (int i = 0; at.valid() && at.key() < lower_.view(); ++i) {
-      if (i == kStepsBeforeSeek) {
-        at.Seek(lower_.view());
-        break;
-      }
-      at.Next();
-    }
+  } else if (at.valid() && at.key() < lower_.view()) {
+    (void)at.SeekForward(lower_.view());
   }
   if (several_ranges_ && !upper_.empty()) group_->seen_up_to.assign(upper_.view());
   if (!at.valid()) return false;
@@ -324,6 +307,7 @@ void CellStream::Reattach() {
   }
   if (family_ != nullptr && row_entered_) {
     family_ = &view_->schema().families[family_index_];
+    walk_.Rebind(family_->policy);
   }
 }
 

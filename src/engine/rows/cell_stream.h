@@ -22,11 +22,11 @@
 #include "base/inline.h"
 #include "base/key_buffer.h"
 #include "btree/btree.h"
-#include "engine/keys/timestamp.h"
 #include "engine/request/row_write.h"
 #include "engine/rows/scan.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/read_view.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 
@@ -84,8 +84,7 @@ class CellStream {
   // The view has been detached: go on at the same place in its snapshots.
   void Reattach();
 
-  // Moves a cursor to the first key that has not the first `prefix_bytes` of the one where it
-  // stands. Its shared_with_last() is as after one step, or 0.
+  // Leave(), of a cursor where mostly the next entry has not the first `prefix_bytes` any more.
   static void StepOver(BTreeCursor& at, size_t prefix_bytes);
 
  private:
@@ -113,7 +112,6 @@ class CellStream {
   void LeaveColumn();
   void LeaveColumnBackwards();
   bool PreviousColumn();
-  static void StepFarOver(BTreeCursor& at, size_t prefix_bytes);
   // Is the cursor, which has moved forward from inside the range, still in it?
   bool InRange(const BTreeCursor& at) const;
   bool BelowUpper(std::string_view key) const { return upper_.empty() || key < upper_.view(); }
@@ -147,8 +145,7 @@ class CellStream {
   size_t column_bytes_{0};    // and qualifier: the front of the cursor's key while in_column_
   size_t text_bytes_{0};      // RawCell::text_bytes of the column
   KeyBuffer column_;          // row, family, qualifier, for reading backwards alone
-  bool all_live_{true};
-  uint64_t rank_{0};
+  VersionWalk walk_;
   uint64_t versions_{0};      // of the column, given out
   PlainValue plain_;          // of the cell given out last
   int64_t resume_below_{-1};  // versions at or above this timestamp were given out before
@@ -158,7 +155,7 @@ class CellStream {
 
 CELLAR_INLINE void CellStream::StepOver(BTreeCursor& at, size_t prefix_bytes) {
   at.Next();
-  if (at.StillBegins(prefix_bytes)) StepFarOver(at, prefix_bytes);
+  if (at.StillBegins(prefix_bytes)) at.Leave(prefix_bytes);
 }
 
 CELLAR_INLINE void CellStream::EnterColumn(size_t text_known_bytes) {
@@ -173,7 +170,7 @@ CELLAR_INLINE void CellStream::EnterColumn(size_t text_known_bytes) {
   column_entered_ = true;
   in_column_ = true;
   version_seen_ = false;
-  rank_ = 0;
+  walk_.BeginColumn();
   versions_ = 0;
 }
 
@@ -212,28 +209,21 @@ CELLAR_INLINE bool CellStream::Examine(RawCell* cell, bool* done) {
   const std::string_view key = at_->key();
   const std::string_view value = at_->value();
   CELLAR_ASSERT(column_bytes_ <= key.size());
-  ++rank_;
+  walk_.Count();
   version_seen_ = true;
   ++stats_->cells;
   stats_->bytes += key.size() + value.size();
   --*budget_;
-  int64_t timestamp = 0;
-  if (!LoadTimestamp({key.data() + column_bytes_, key.size() - column_bytes_}, &timestamp) ||
-      !DecodeCellValue(value, &plain_, &cell->value)) {
-    return false;  // checksums guard the files, asserts the trees
-  }
+  const int64_t timestamp =
+      StoredTimestamp({key.data() + column_bytes_, key.size() - column_bytes_});
+  ReadStoredCell(value, &plain_, &cell->value);
   if (timestamp < choice_->time.min_micros) {
     *done = true;
     return false;
   }
-  if (!all_live_) {
-    // A rank that goes whatever its age takes all behind it along. An age does not: timestamp 0 has
-    // none. An expiry drops just its own cell.
-    if (family_->policy.Drops(rank_, timestamp, view_->now_micros())) {
-      *done = rank_ > family_->policy.rank_kept_max();
-      return false;
-    }
-    if (cell->value.expiry_micros <= view_->now_micros()) return false;
+  if (const Fate fate = walk_.FateOf(timestamp, cell->value.expiry_micros); fate != Fate::kLive) {
+    *done = fate == Fate::kAllDropped;
+    return false;
   }
   if (timestamp > choice_->time.max_micros) return false;
   ++versions_;

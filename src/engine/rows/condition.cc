@@ -6,6 +6,8 @@
 
 #include "base/assert.h"
 #include "base/text/glob.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
 #include "engine/keys/timestamp.h"
 #include "engine/rows/row_reader.h"
 #include "engine/schema/column_set.h"
@@ -21,7 +23,9 @@ Result<Condition> Condition::Compile(const TableSchema& schema, const Predicate&
   Condition condition;
   condition.kind_ = predicate.kind;
   condition.op_ = predicate.op;
-  condition.literal_ = predicate.literal;
+  condition.literal_ = ComparedLiteral(predicate.literal);
+  condition.has_number_ = predicate.kind == Predicate::Kind::kCompare &&
+                          ClassifyNumber(predicate.literal) != TextNumber::kNone;
   switch (predicate.kind) {
     case Predicate::Kind::kRowExists:
     case Predicate::Kind::kRowMissing:
@@ -39,7 +43,7 @@ Result<Condition> Condition::Compile(const TableSchema& schema, const Predicate&
 Status Condition::CompileFilter(const TableSchema& schema) {
   if (kind_ != Predicate::Kind::kFilter) return Status::Ok();
   CellOptions options;
-  options.filter = literal_;
+  options.filter = literal_.text();
   CellPlan plan;
   RETURN_IF_ERROR(plan.Compile(schema, options));
   filter_ = std::make_unique<CellPlan>(std::move(plan));
@@ -59,10 +63,13 @@ bool Condition::HoldsOf(const CellValue* newest) const {
       return newest == nullptr;
     case Predicate::Kind::kCompare:
       if (newest == nullptr) return op_ == CompareOp::kNe;
-      return ComparePredicate(op_, newest->type, newest->stored, literal_);
+      if (has_number_ && IsTextType(newest->type)) [[unlikely]]
+        ++text_met_;
+      return literal_.Holds(op_, newest->type, newest->stored);
     default:
       CELLAR_ASSERT(kind_ == Predicate::Kind::kMatch);
-      return newest != nullptr && GlobMatch(literal_, ValueText(newest->type, newest->stored));
+      return newest != nullptr &&
+             GlobMatch(literal_.text(), ValueText(newest->type, newest->stored));
   }
 }
 
@@ -83,11 +90,36 @@ bool Condition::Holds(const ReadView& view, std::string_view row_key) const {
     if (!reader.stream().SeekRowForward(row_key, &first) || first.view() != row_key) return false;
     reader.BeginRow(row_key);
     ScanCell cell;
-    return reader.Next(&cell) == StreamStep::kCell;
+    const bool passes = reader.Next(&cell) == StreamStep::kCell;
+    text_met_ += reader.filter_text_met();
+    return passes;
   }
   const FamilySchema& family = view.schema().families[family_];
   const std::optional<CellRead> cell = view.ReadCell(row_key, family, qualifier_, kTimestampMax);
   return HoldsOf(cell ? &cell->value : nullptr);
+}
+
+void Condition::AddNote(const TableSchema& schema, std::vector<std::string>* notes) const {
+  if (text_met_ == 0) return;
+  if (kind_ == Predicate::Kind::kFilter) {
+    notes->push_back(FilterTextNote(text_met_));
+    return;
+  }
+  // In the order of CompareOp.
+  constexpr std::string_view kOps[]{"EQ", "NE", "LT", "LE", "GT", "GE"};
+  const FamilySchema& family = schema.families[family_];
+  std::string column = family.name + ":";
+  const bool decoded = family.order.Decode(qualifier_, &column);
+  CELLAR_ASSERT(decoded);
+  notes->push_back(Quote(column) + " holds text in " + FormatUint64(text_met_) +
+                   (text_met_ == 1 ? " cell: " : " cells: ") +
+                   std::string(kOps[static_cast<size_t>(op_)]) + " " +
+                   literal_.text().substr(0, kQuotedBytesMax) + " compared text");
+}
+
+std::string FilterTextNote(uint64_t cells) {
+  return "FILTER met text in " + FormatUint64(cells) + (cells == 1 ? " cell" : " cells") +
+         ", which its comparisons with numbers do not let pass";
 }
 
 void Condition::MarkGroups(const TableSchema& schema, std::vector<bool>* groups) const {

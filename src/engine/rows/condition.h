@@ -47,6 +47,8 @@ class Condition {
   }
   // Holds() where that is known. REQUIRES: asks_for_row().
   bool HoldsOfRow(bool is_live) const;
+  // A sentence if, since it was compiled, a comparison with a number has met text.
+  void AddNote(const TableSchema& schema, std::vector<std::string>* notes) const;
   // Marks the locality groups, by number, that Holds() looks into.
   void MarkGroups(const TableSchema& schema, std::vector<bool>* groups) const;
 
@@ -57,9 +59,15 @@ class Condition {
   size_t family_{0};       // index in TableSchema::families
   std::string qualifier_;  // encoded
   CompareOp op_{CompareOp::kEq};
-  std::string literal_;
+  ComparedLiteral literal_;  // or the text of a filter or pattern
+  bool has_number_{false};   // the literal of a comparison is one
   std::unique_ptr<CellPlan> filter_;
+  // Cells of text that were held against it; of a filter, one for each row.
+  mutable uint64_t text_met_{0};
 };
+
+// Of so many cells that a filter has held against numbers.
+std::string FilterTextNote(uint64_t cells);
 
 bool AllHold(std::span<const Condition> conditions, const ReadView& view, std::string_view row_key);
 

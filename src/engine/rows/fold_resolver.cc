@@ -17,6 +17,7 @@
 #include "engine/keys/fold.h"
 #include "engine/keys/hyperloglog.h"
 #include "engine/rows/row_resolver.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 namespace {
@@ -137,8 +138,7 @@ RowResolver::FoundCell RowResolver::FindCell(int64_t timestamp) {
     if (const auto pending = pending_.find(key_); pending != pending_.end()) {
       found.is_pending = true;
       CellValue cell;
-      const bool is_cell = DecodeCellValue(pending->second, &plain_, &cell);
-      CELLAR_ASSERT(is_cell);
+      ReadStoredCell(pending->second, &plain_, &cell);
       if (cell.expiry_micros == kNoExpiry || cell.expiry_micros > context_->now_micros) {
         found.cell = cell;
       }
@@ -149,10 +149,10 @@ RowResolver::FoundCell RowResolver::FindCell(int64_t timestamp) {
   // No key begins with another one.
   const std::optional<BTree::Match> stored =
       table_->tree(family.group).FindFirst(key, &version_key_, &place_);
+  if (!stored || !stored->key_rest.empty()) return found;
   CellValue cell;
-  if (stored && stored->key_rest.empty() && DecodeCellValue(stored->value, &plain_, &cell)) {
-    found.cell = cell;
-  }
+  ReadStoredCell(stored->value, &plain_, &cell);
+  found.cell = cell;
   return found;
 }
 

@@ -32,7 +32,7 @@ class OpenedRow {
 
   // Becomes that row of `table` as it is at `now_micros`. Naming a family that `access` does not
   // let read is NOPERM; null allows everything. Both outlive the reads, and the table does not
-  // change meanwhile. BADKEY, TOOLARGE.
+  // change meanwhile. BADKEY, TOOLARGE; TRYAGAIN: another set owns it.
   CELLAR_INLINE Status Open(const Table& table, std::string_view row, const FamilyAccess* access,
                             int64_t now_micros);
 
@@ -62,6 +62,8 @@ Status OpenedRow::Open(const Table& table, std::string_view row, const FamilyAcc
   char* end = key_.get();
   RETURN_IF_ERROR(EncodeRowKey(table.schema(), row, &end));
   row_bytes_ = static_cast<size_t>(end - key_.get());
+  if (table.clamp() != nullptr) [[unlikely]]
+    RETURN_IF_ERROR(table.CheckOwned({key_.get(), row_bytes_}));
   table_ = &table;
   access_ = access;
   view_.Bind(table, now_micros);

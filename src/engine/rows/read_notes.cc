@@ -5,16 +5,38 @@
 #include <string_view>
 
 #include "base/text/quote.h"
+#include "base/text/time_text.h"
 #include "engine/keys/key_component.h"
+#include "engine/rows/time_unit.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/index_entry.h"
 
 namespace cellar {
 namespace {
 
-// `[5 (5` has nothing inside by its own words; `[9 [1` looks like the opposite of what was meant.
-bool IsReversed(const Result<KeyRange>& range) {
-  return range.ok() && (range->begin.at_end || range->end < range->begin);
+// Does the lower bound lie above the upper one? `[9 [1` looks like the opposite of what was meant,
+// while `(5 (5` and `(1 (2` of integers have nothing inside by their own words. `encode` makes a
+// range of two bounds.
+template <typename Encode>
+bool IsReversed(const Encode& encode, std::string_view min, std::string_view max) {
+  const Result<KeyRange> range = encode(min, max);
+  if (!range.ok() || min == "-" || max == "+") return false;
+  if (min == "+" || max == "-") return true;
+  const auto closed = [](std::string_view bound) { return "[" + std::string(bound.substr(1)); };
+  const std::string low = closed(min);
+  const std::string high = closed(max);
+  const Result<KeyRange> at_low = encode(low, low);
+  const Result<KeyRange> at_high = encode(high, high);
+  const Result<KeyRange> between = encode(low, high);
+  if (!at_low.ok() || !at_high.ok() || !between.ok() || *at_low == *at_high) return false;
+  // With a part of a key, `(p [p#2` is reversed, though `[p [p#2` is not.
+  return between->empty() || range->begin.at_end || range->end < range->begin;
+}
+
+bool IsReversed(const Order& order, const std::pair<std::string_view, std::string_view>& bounds) {
+  return IsReversed(
+      [&](std::string_view min, std::string_view max) { return EncodeRange(order, min, max); },
+      bounds.first, bounds.second);
 }
 
 std::string ReversedNote(std::string_view what, std::string_view min, std::string_view max,
@@ -58,13 +80,47 @@ void NoteBetween(const TableSchema& schema, const IndexOptions& options,
   if (index == nullptr || !options.between) return;
   const IndexOrder order(schema, *index);
   const auto& [min, max] = *options.between;
-  const bool of_values = options.equal.size() < order.columns();
-  if (!IsReversed(of_values ? order.EncodeRange(options.equal.size(), min, max)
-                            : EncodeRange(schema.key, min, max))) {
-    return;
-  }
+  const size_t column = options.equal.size();
+  const bool reversed =
+      column < order.columns()
+          ? IsReversed([&](std::string_view low,
+                           std::string_view high) { return order.EncodeRange(column, low, high); },
+                       min, max)
+          : IsReversed(schema.key, *options.between);
+  if (!reversed) return;
   notes->push_back("BETWEEN " + Quote(min) + " " + Quote(max) +
                    " is empty: its min is larger than its max");
+}
+
+// Where the keys with that prefix begin. The first bytes that they share come before all of them;
+// the least one, unless the order descends, is the key that the prefix is by itself.
+KeyBound FirstOfPrefix(const Order& order, std::string_view prefix, const KeyRange& keys) {
+  const bool ascends =
+      std::none_of(order.components().begin(), order.components().end(),
+                   [](const OrderComponent& component) { return component.descending; });
+  const Result<KeyRange> own = EncodeRange(order, "[" + std::string(prefix), "+");
+  return ascends && own.ok() ? own->begin : keys.begin;
+}
+
+// Selectors of rows are a union, which somebody who names a prefix beside a range that has all of
+// it does not mean.
+void NoteUnion(const TableSchema& schema, const RowOptions& rows, std::vector<std::string>* notes) {
+  constexpr size_t kSelectorsMax{64};  // each is held against each
+  if (rows.rows.size() > kSelectorsMax) return;
+  for (const RowSelector& prefix : rows.rows) {
+    if (prefix.kind != RowSelector::Kind::kPrefix) continue;
+    const Result<KeyRange> narrow = schema.key.EncodePrefix(prefix.first);
+    if (!narrow.ok()) continue;
+    const KeyBound first = FirstOfPrefix(schema.key, prefix.first, *narrow);
+    for (const RowSelector& range : rows.rows) {
+      if (range.kind != RowSelector::Kind::kRange) continue;
+      const Result<KeyRange> wide = EncodeRange(schema.key, range.first, range.second);
+      if (!wide.ok() || first < wide->begin || wide->end < narrow->end) continue;
+      notes->push_back("PREFIX " + Quote(prefix.first) + " and RANGE " + Quote(range.first) + " " +
+                       Quote(range.second) +
+                       " are a union: the range has all rows of the prefix, which adds none");
+    }
+  }
 }
 
 void NoteRows(const TableSchema& schema, const RowOptions& rows, std::vector<std::string>* notes) {
@@ -73,10 +129,11 @@ void NoteRows(const TableSchema& schema, const RowOptions& rows, std::vector<std
     if (selector.kind == RowSelector::Kind::kPrefix) {
       NotePrefix("PREFIX", selector.first, schema.key, notes);
     } else if (selector.kind == RowSelector::Kind::kRange &&
-               IsReversed(EncodeRange(schema.key, selector.first, selector.second))) {
+               IsReversed(schema.key, {selector.first, selector.second})) {
       notes->push_back(ReversedNote("RANGE", selector.first, selector.second, schema.key));
     }
   }
+  NoteUnion(schema, rows, notes);
 }
 
 }  // namespace
@@ -91,13 +148,17 @@ std::vector<std::string> ReadNotes(const TableSchema& schema, const RowOptions& 
     if (selector.kind == ColumnSelector::Kind::kPrefix) {
       NotePrefix("COLPREFIX " + family->name, selector.first, family->order, &notes);
     } else if (selector.kind == ColumnSelector::Kind::kRange &&
-               IsReversed(EncodeRange(family->order, selector.first, selector.second))) {
+               IsReversed(family->order, {selector.first, selector.second})) {
       notes.push_back(
           ReversedNote("COLRANGE " + family->name, selector.first, selector.second, family->order));
     }
   }
   if (cells.time.max_micros < cells.time.min_micros) {
-    notes.emplace_back("TIME is empty: its min is above its max");
+    notes.emplace_back("TIME is empty: no time is within its min and its max");
+  }
+  for (const int64_t micros : {cells.time.min_micros, cells.time.max_micros}) {
+    std::string note = LargerUnitNote("the time", micros, NowOfTexts());
+    if (!note.empty()) notes.push_back(std::move(note));
   }
   return notes;
 }

@@ -1,7 +1,7 @@
 // What in a read is most likely a mistake although the contract gives it a meaning: a range with
 // min behind max is empty, a prefix that ends in a number means that number alone. The reply is
 // what the contract says; these sentences stand where somebody looks who wonders about it
-// (CEXPLAIN, and STATS of a scan).
+// (CEXPLAIN, and STATS).
 #pragma once
 
 #include <string>

@@ -229,6 +229,22 @@ void RowReader::SavePosition(ScanPosition* position) const {
   position->super_columns_before = super_columns_counted_;
 }
 
+// Of a cell that was fed more may come out (an interleave, a sink), and its bytes are the cursors'.
+void RowReader::Reattach(ScanCell* pending) {
+  if (pending != nullptr) {
+    given_qualifier_.assign(raw_.qualifier.data(), raw_.qualifier.size());
+    raw_.qualifier = given_qualifier_;
+    if (!shown_decoded_) pending->qualifier_text = raw_.qualifier.substr(0, shown_bytes_);
+  }
+  if (outputs_taken_ < outputs_) {
+    fed_qualifier_.assign(fed_.qualifier.data(), fed_.qualifier.size());
+    fed_stored_.assign(fed_.value.stored.data(), fed_.value.stored.size());
+    fed_.qualifier = fed_qualifier_;
+    fed_.value.stored = fed_stored_;
+  }
+  stream_.Reattach();
+}
+
 // The budget is in cells; a filter may spend much longer on a large value than on a cell.
 void RowReader::ChargeValue(std::string_view stored) {
   if (*budget_ == kUnlimited) return;

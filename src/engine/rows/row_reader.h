@@ -68,6 +68,8 @@ class RowReader {
   void Unbind();
 
   CellStream& stream() { return stream_; }
+  // Cells of text that the filter has held against numbers, since Bind.
+  uint64_t filter_text_met() const { return filter_ != nullptr ? filter_->run().text_met() : 0; }
   // The cell that the last Next() gave; its value may be stripped.
   const RawCell& raw_cell() const { return raw_; }
 
@@ -80,7 +82,9 @@ class RowReader {
   StreamStep Next(ScanCell* cell);
   // Of the cell that Next gave last; not of one out of an index's entry.
   int64_t expiry_micros() const { return raw_.value.expiry_micros; }
-  void Reattach() { stream_.Reattach(); }
+  // The view has moved from the live trees to snapshots. `pending`: the cell that Next gave last,
+  // if it is still to be read, whose qualifier was the cursors'; else null.
+  void Reattach(ScanCell* pending);
 
   // Fills in the `inside_row` part of a position: behind the cell given out last.
   void SavePosition(ScanPosition* position) const;
@@ -132,12 +136,15 @@ class RowReader {
 
   // The survivor at hand.
   RawCell raw_;
+  std::string given_qualifier_;  // its qualifier, where that must outlive the stream's cursors
   bool stripped_{false};
   const std::vector<std::string>* labels_{nullptr};
 
   // FILTER
   Stage stage_{Stage::kDone};
   RawCell fed_;
+  std::string fed_qualifier_;  // its bytes, where they must outlive the stream's cursors
+  std::string fed_stored_;
   size_t outputs_taken_{0};
   size_t outputs_{0};
   FilterNext fed_next_{FilterNext::kMore};

@@ -8,9 +8,12 @@
 #include "base/assert.h"
 #include "base/copy_bytes.h"
 #include "base/inline.h"
+#include "base/text/ascii.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "engine/keys/hyperloglog.h"
+#include "engine/keys/time_uuid.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 namespace {
@@ -26,10 +29,15 @@ std::string ColumnText(const CellPut& put) {
                                                  ", max-value-bytes is " + FormatUint64(bytes_max));
 }
 
-[[gnu::cold]] Status NotTheDeclaredType(ValueType type, const FamilySchema& family) {
-  return Status::Error(ErrorCode::kWrongType, "family '" + family.name + "' holds " +
-                                                  std::string(ValueTypeName(*family.type)) +
-                                                  ", not " + std::string(ValueTypeName(type)));
+[[gnu::cold]] Status NotTheDeclaredType(ValueType type, const CellPut& put,
+                                        const FamilySchema& family, std::string_view qualifier) {
+  const bool is_columns = family.FindColumn(qualifier) != nullptr;
+  const std::string holder =
+      is_columns ? "column " + Quote(ColumnText(put)) : "family '" + family.name + "'";
+  const ValueType declared = *TypeOf(family, qualifier);
+  return Status::Error(ErrorCode::kWrongType, holder + " holds " +
+                                                  std::string(ValueTypeName(declared)) + ", not " +
+                                                  std::string(ValueTypeName(type)));
 }
 
 // A value that its column does not take: a write may have a thousand columns, so its own is named.
@@ -64,11 +72,21 @@ CELLAR_INLINE int64_t ExpiryOf(const PutOptions& options, int64_t now_micros) {
 
 // Every cell of the write has the row's key in front, so that is encoded once, to the front of
 // cell_key_. Columns are written behind it.
-CELLAR_INLINE Status RowResolver::BeginRow(const TableSchema& schema, std::string_view text) {
+CELLAR_INLINE Status RowResolver::BeginRow(const Table& table, std::string_view text) {
+  const TableSchema& schema = table.schema();
   char* end = cell_key_.get();
   ForgetRow();
-  RETURN_IF_ERROR(EncodeRowKey(schema, text, &end));
+  Status status = EncodeRowKey(schema, text, &end);
+  if (!status.ok()) [[unlikely]] {
+    char* now_end = cell_key_.get();  // `end` is not given away: it stays in a register
+    RETURN_IF_ERROR(EncodeNow(schema.key, text, std::move(status), [&](std::string_view key) {
+      return EncodeRowKey(schema, key, &now_end);
+    }));
+    end = now_end;
+  }
   put_.row_bytes = static_cast<size_t>(end - cell_key_.get());
+  if (table.clamp() != nullptr) [[unlikely]]
+    return table.CheckOwned({cell_key_.get(), put_.row_bytes});
   return Status::Ok();
 }
 
@@ -160,18 +178,20 @@ Status RowResolver::CheckColumn(const TableSchema& schema, const CellOp& op, Che
   checked->family = schema.FindFamily(op.family);
   if (checked->family == nullptr) [[unlikely]]
     return RequireFamily(schema, op.family).status();
-  checked->qualifier.clear();
-  return EncodeQualifier(*checked->family, op.qualifier, &checked->qualifier);
+  return EncodeForWrite(checked->family->order, op.qualifier, [&](std::string_view qualifier) {
+    checked->qualifier.clear();
+    return EncodeQualifier(*checked->family, qualifier, &checked->qualifier);
+  });
 }
 
 // The value's text as it will be stored. cell->stored borrows from the request, from *buffer or, of
 // an hll, from state_.
 CELLAR_INLINE Status RowResolver::CheckValue(const CellPut& put, const PutOptions& options,
-                                             const FamilySchema& family,
-                                             const WriteContext& context, ValueBuffer* buffer,
-                                             CellValue* cell) {
+                                             const Column& column, const WriteContext& context,
+                                             ValueBuffer* buffer, CellValue* cell) {
   const std::string_view text = put.text;
-  const std::optional<ValueType>& declared = family.type;
+  const FamilySchema& family = column.family;
+  const std::optional<ValueType> declared = TypeOf(family, column.qualifier);
   if (family.is_hll()) [[unlikely]] {
     cell->expiry_micros = ExpiryOf(options, context.now_micros);
     if (text.size() > context.value_bytes_max)
@@ -179,7 +199,7 @@ CELLAR_INLINE Status RowResolver::CheckValue(const CellPut& put, const PutOption
     return CheckState(put, options, family, cell);
   }
   if (options.type && declared && *options.type != *declared) [[unlikely]]
-    return NotTheDeclaredType(*options.type, family);
+    return NotTheDeclaredType(*options.type, put, family, column.qualifier);
   cell->type = options.type ? *options.type : declared.value_or(ValueType::kBytes);
   if (text.size() > context.value_bytes_max) [[unlikely]]
     return ValueTooLarge(text.size(), put, context.value_bytes_max);
@@ -191,7 +211,11 @@ CELLAR_INLINE Status RowResolver::CheckValue(const CellPut& put, const PutOption
   std::string_view stored;  // its address is given away, so that the usual cell stays in registers
   const Status status = ParseValue(cell->type, text, buffer, &stored);
   cell->stored = stored;
-  return status.ok() ? Status::Ok() : RefusedByColumn(put, status);
+  if (status.ok()) [[likely]]
+    return Status::Ok();
+  if (cell->type == ValueType::kUuid && EqualsIgnoreCase(text, "now"))
+    return ParseValue(ValueType::kUuid, NewTimeUuid(), buffer, &cell->stored);
+  return RefusedByColumn(put, status);
 }
 
 [[gnu::noinline]] Status RowResolver::CheckState(const CellPut& put, const PutOptions& options,
@@ -212,7 +236,8 @@ CELLAR_INLINE Status RowResolver::CheckValue(const CellPut& put, const PutOption
 Status RowResolver::CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked) {
   ValueBuffer buffer;
   CellValue cell;
-  RETURN_IF_ERROR(CheckValue(op, op, *checked->family, context, &buffer, &cell));
+  const Column column{*checked->family, checked->qualifier};
+  RETURN_IF_ERROR(CheckValue(op, op, column, context, &buffer, &cell));
   checked->type = cell.type;
   checked->cell_value.clear();
   Pack(*checked->family, &cell);
@@ -302,7 +327,8 @@ void RowResolver::PutVersion(int64_t timestamp, CellValue cell) {
 CELLAR_INLINE Status RowResolver::ResolveValue(const CellPut& put, const PutOptions& options) {
   ValueBuffer buffer;
   CellValue cell;
-  RETURN_IF_ERROR(CheckValue(put, options, *put_.family, *context_, &buffer, &cell));
+  const Column column{*put_.family, qualifier()};
+  RETURN_IF_ERROR(CheckValue(put, options, column, *context_, &buffer, &cell));
   ReclaimColumn();
   int64_t timestamp = context_->stamp_micros;
   if (!put_.family->is_plain()) [[unlikely]] {
@@ -321,12 +347,7 @@ CELLAR_INLINE Status RowResolver::ResolveValue(const CellPut& put, const PutOpti
 // The put of most cells: bytes, without a type, an expiry or packing, in a family of which
 // retention drops nothing. The old versions need not be looked at then. False if it is another one.
 CELLAR_INLINE bool RowResolver::PutPlainBytes(std::string_view text) {
-  const FamilySchema& family = *put_.family;
-  if (!family.is_plain() || Packs(family.compression) ||
-      family.type.value_or(ValueType::kBytes) != ValueType::kBytes ||
-      text.size() > context_->value_bytes_max) {
-    return false;
-  }
+  if (!put_.family->takes_plain_bytes || text.size() > context_->value_bytes_max) return false;
   ReclaimColumn();
   stamp_used_ = true;
   char* const to = BeginVersion(context_->stamp_micros, 1 + text.size());
@@ -335,11 +356,29 @@ CELLAR_INLINE bool RowResolver::PutPlainBytes(std::string_view text) {
   return true;
 }
 
+// A column that was refused, with a new UUID where its qualifier says `now`; else the refusal. It
+// takes none of its callers' variables by address, so that these stay in registers.
+[[gnu::cold, gnu::noinline]] Status RowResolver::SetColumnOfNow(const CellPut& put,
+                                                                Status refusal) {
+  const FamilySchema* family = table_->schema().FindFamily(put.family);
+  std::string expanded;
+  if (family == nullptr || !ExpandNow(family->order, put.qualifier, &expanded)) return refusal;
+  char* end = column_begin();
+  RETURN_IF_ERROR(EncodeColumn(table_->schema(), put.family, expanded, &family, &end));
+  SetColumn(*family, end);
+  return Status::Ok();
+}
+
 CELLAR_INLINE Status RowResolver::ResolvePlainPut(std::string_view name, std::string_view text) {
   const FamilySchema* family = nullptr;
   char* end = column_begin();
-  RETURN_IF_ERROR(table_->EncodeColumn(name, &family, &end));
-  SetColumn(*family, end);
+  if (Status status = table_->EncodeColumn(name, &family, &end); !status.ok()) [[unlikely]] {
+    CellPut put;
+    (void)SplitColumn(name, &put.family, &put.qualifier);
+    RETURN_IF_ERROR(SetColumnOfNow(put, std::move(status)));
+  } else {
+    SetColumn(*family, end);
+  }
   if (PutPlainBytes(text)) [[likely]]
     return Status::Ok();
   CellPut put;
@@ -351,8 +390,12 @@ CELLAR_INLINE Status RowResolver::ResolvePlainPut(std::string_view name, std::st
 CELLAR_INLINE Status RowResolver::ResolvePlainPut(const CellPut& put, const PutOptions& options) {
   const FamilySchema* family = nullptr;
   char* end = column_begin();
-  RETURN_IF_ERROR(EncodeColumn(table_->schema(), put.family, put.qualifier, &family, &end));
-  SetColumn(*family, end);
+  if (Status status = EncodeColumn(table_->schema(), put.family, put.qualifier, &family, &end);
+      !status.ok()) [[unlikely]] {
+    RETURN_IF_ERROR(SetColumnOfNow(put, std::move(status)));
+  } else {
+    SetColumn(*family, end);
+  }
   return ResolveValue(put, options);
 }
 
@@ -374,7 +417,7 @@ CELLAR_INLINE Status RowResolver::ResolveEach(const Table& table, std::string_vi
                                               MutationBuilder* mutation, ResolveNth resolve) {
   CELLAR_DEBUG_ASSERT(!table.schema().key.is_recno());
   CELLAR_DEBUG_ASSERT(count > 0);
-  RETURN_IF_ERROR(BeginRow(table.schema(), row));
+  RETURN_IF_ERROR(BeginRow(table, row));
   table_ = &table;
   context_ = &context;
   mutation_ = mutation;
@@ -457,7 +500,7 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   const ReadView& view = own_view_;
   ForgetRow();
   if (!write.allocates || !table.schema().key.is_recno()) {
-    RETURN_IF_ERROR(BeginRow(table.schema(), write.row));
+    RETURN_IF_ERROR(BeginRow(table, write.row));
   }
   if (known == Known::kNo) RETURN_IF_ERROR(Check(table.schema(), write, context));
   context_ = &context;
@@ -602,43 +645,38 @@ std::optional<BTree::Match> RowResolver::NextVersion(const BTree::Match& version
 std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
   const FamilySchema& family = *put_.family;
   const std::string_view column = this->column();
-  const bool all_live = table_->family_is_all_live(family);
+  VersionWalk walk(family.policy, table_->family_is_all_live(family), context_->now_micros);
   std::optional<OldVersion> found;
   bool wanted = newest == Newest::kRead;
   bool reclaims = false;
-  uint64_t rank = 0;
   ColumnVersions versions;
   versions.walked = true;
   newest_.reset();
   for (std::optional<BTree::Match> version =
            table_->tree(family.group).FindFirst(column, &version_key_, &place_);
-       version; version = NextVersion(*version, rank)) {
-    ++rank;
+       version; version = NextVersion(*version, walk.rank())) {
+    walk.Count();
     OldVersion read;
-    if (!LoadTimestamp(version->key_rest, &read.timestamp_micros) ||
-        !DecodeCellHead(version->value, &read.value)) {
-      if (rank == 1) versions.newest_micros = kTimestampMax;  // nothing is known to be newer
-      continue;
-    }
-    if (!all_live && family.policy.Drops(rank, read.timestamp_micros, read.value.expiry_micros,
-                                         context_->now_micros)) {
+    read.timestamp_micros = StoredTimestamp(version->key_rest);
+    ReadStoredHead(version->value, &read.value);
+    const Fate fate = walk.FateOf(read.timestamp_micros, read.value.expiry_micros);
+    if (fate != Fate::kLive) {
       if (!reclaims && (!several_ops_ || reclaimed_columns_.emplace(column).second)) {
         mutation_->Row(table_->id(), row_key());
         mutation_->ReclaimColumn(family.id, qualifier(), context_->now_micros);
-        row_puts_.Spoil();
+        row_puts_.MarkIncomplete();
       }
       reclaims = true;
-      if (rank > family.policy.rank_kept_max()) break;  // nothing behind it is live
+      if (fate == Fate::kAllDropped) break;
     } else if (wanted &&
                (wanted_micros_ == kNoVersion || wanted_micros_ == read.timestamp_micros)) {
       wanted = false;
-      if (DecodeCellValue(version->value, &plain_, &read.value)) {
-        value_.assign(read.value.stored);
-        read.value.stored = value_;
-        found = read;
-      }
+      ReadStoredCell(version->value, &plain_, &read.value);
+      value_.assign(read.value.stored);
+      read.value.stored = value_;
+      found = read;
     }
-    if (rank == 1) {
+    if (walk.rank() == 1) {
       versions.newest_micros = read.timestamp_micros;
       if (engine_.tells_old()) [[unlikely]]
         newest_ = version;
@@ -646,26 +684,26 @@ std::optional<RowResolver::OldVersion> RowResolver::WalkColumn(Newest newest) {
     versions.oldest_micros = read.timestamp_micros;
     // Nothing else has to be known then: the reclaim op names no versions, and whoever applies it
     // finds them.
-    if (!wanted && (reclaims || all_live)) break;
+    if (!wanted && (reclaims || walk.all_live())) break;
   }
-  versions.full = !reclaims && rank == family.policy.rank_kept_max();
-  versions.keeps_no_older = rank >= family.policy.rank_kept_max();
+  versions.full = !reclaims && walk.rank() == family.policy.rank_kept_max();
+  versions.keeps_no_older = walk.rank() >= family.policy.rank_kept_max();
   column_versions_ = versions;
   return found;
 }
 
 // The newest version of the column is looked for here if no walk of it has met that.
-bool RowResolver::TakeOldOfLonePut(OldCells* old_cells) {
+bool RowResolver::TakeOldOfLonePut(PreImages* pre_images) {
   if (!is_lone_put()) return false;
   if (!column_versions_.walked) {
     newest_ = table_->tree(put_.family->group).FindFirst(column(), &version_key_, &place_);
     int64_t timestamp = kNoVersion;
     // The look also finds the place of the put, unless that is older than what stands there.
-    const bool is_known = !newest_ || LoadTimestamp(newest_->key_rest, &timestamp);
-    put_.place = is_known && timestamp < put_.timestamp ? &place_ : nullptr;
+    if (newest_) timestamp = StoredTimestamp(newest_->key_rest);
+    put_.place = timestamp < put_.timestamp ? &place_ : nullptr;
   }
   const BTree::Match met = newest_.value_or(BTree::Match{});
-  old_cells->TakeLonePut(put_, *table_, met.key_rest, met.value);
+  pre_images->TakeLonePut(put_, *table_, met.key_rest, met.value);
   return true;
 }
 
@@ -723,7 +761,7 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
   const bool live = view_->all_live(family);
   uint64_t deleted = 0;
   uint64_t stored = 0;
-  uint64_t rank = 0;
+  VersionWalk walk(family.policy, live, context_->now_micros);
   bool reclaimed = false;
   std::string column;  // family id excluded: the encoded qualifier at hand
   std::vector<int64_t> doomed;
@@ -747,17 +785,14 @@ uint64_t RowResolver::DeleteCells(const FamilySchema& family, const KeyRange& ra
     if (stored == 0 || rest.substr(0, qualifier_bytes) != column) {
       end_column();
       column.assign(rest.substr(0, qualifier_bytes));
-      rank = 0;
+      walk.BeginColumn();
       reclaimed = false;
     }
-    ++rank;
-    int64_t timestamp = 0;
+    walk.Count();
+    const int64_t timestamp = StoredTimestamp(rest.substr(qualifier_bytes));
     CellValue cell;
-    if (DecodeTimestamp(rest.substr(qualifier_bytes), &timestamp) == 0 ||
-        !DecodeCellHead(at.value(), &cell)) {
-      continue;
-    }
-    if (family.policy.Drops(rank, timestamp, cell.expiry_micros, context_->now_micros)) {
+    ReadStoredHead(at.value(), &cell);
+    if (walk.FateOf(timestamp, cell.expiry_micros) != Fate::kLive) {
       if (!reclaimed && !time.all()) {
         mutation_->Row(table_->id(), row_key());
         mutation_->ReclaimColumn(family.id, column, context_->now_micros);
@@ -838,15 +873,15 @@ RowResolver::MadeVersion* RowResolver::FindMadeVersion(const CheckedOp& op) {
   return &made_versions_.emplace_back(MadeVersion{std::move(column), kNoVersion});
 }
 
-// The type of the sum is decided before the addition. The family's, if it declares one; else that
-// of the cell that is there; else of the first delta. Text counts as a number only where the family
-// says no type, as in Redis: then an integer stays one, and a fraction makes the sum a float. A
+// The type of the sum is decided before the addition. The column's, if one is declared; else that
+// of the cell that is there; else of the first delta. Text counts as a number only where no type is
+// declared, as in Redis: then an integer stays one, and a fraction makes the sum a float. A
 // cell that does not exist counts as zero of that type.
 Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) {
   if (op.family->fold != FoldKind::kNone) return ResolveFold(op, result);
   SetColumn(op);
   const std::optional<OldVersion> old = WalkColumn(Newest::kRead);
-  const std::optional<ValueType>& declared = op.family->type;
+  const std::optional<ValueType> declared = TypeOf(*op.family, op.qualifier);
   const TextCells text_cells = declared ? TextCells::kRefuse : TextCells::kCount;
   bool as_float = op.op->kind == CellOp::Kind::kIncrementFloat;
   ValueType type = declared.value_or(ValueType::kI64);
@@ -897,7 +932,8 @@ Status RowResolver::ResolveIncrement(const CheckedOp& op, CellOpResult* result) 
 Status RowResolver::ResolveAppend(const CheckedOp& op, CellOpResult* result) {
   SetColumn(op);
   const std::optional<OldVersion> old = WalkColumn(Newest::kRead);
-  const ValueType type = old ? old->value.type : op.family->type.value_or(ValueType::kBytes);
+  const ValueType declared = TypeOf(*op.family, op.qualifier).value_or(ValueType::kBytes);
+  const ValueType type = old ? old->value.type : declared;
   if (!IsTextType(type)) {
     return Status::Error(ErrorCode::kWrongType, "column " + Quote(ColumnText(*op.op)) + " holds " +
                                                     std::string(ValueTypeName(type)) +

@@ -30,7 +30,7 @@
 #include "engine/rows/condition.h"
 #include "engine/schema/column_set.h"
 #include "engine/state/engine.h"
-#include "engine/state/old_cells.h"
+#include "engine/state/pre_images.h"
 #include "engine/table/mutation.h"
 #include "engine/table/read_view.h"
 #include "engine/table/row_puts.h"
@@ -99,7 +99,7 @@ class RowResolver {
   }
   // Before that: if it is one put, takes down what feeds tell of the cell that it replaces. Else
   // false.
-  bool TakeOldOfLonePut(OldCells* old_cells);
+  bool TakeOldOfLonePut(PreImages* pre_images);
 
  private:
   // An op whose names, types and texts are in order.
@@ -126,8 +126,13 @@ class RowResolver {
   Status CheckAccess(const CellOp& op) const;
   Status CheckColumn(const TableSchema& schema, const CellOp& op, CheckedOp* checked);
   Status CheckPut(const CellOp& op, const WriteContext& context, CheckedOp* checked);
-  // Type and value of a put, as a cell. The value borrows from the text, from *buffer or state_.
-  Status CheckValue(const CellPut& put, const PutOptions& options, const FamilySchema& family,
+  // Type and value of a put into `column`, as a cell. The value borrows from the text, from *buffer
+  // or state_.
+  struct Column {
+    const FamilySchema& family;
+    std::string_view qualifier;  // encoded
+  };
+  Status CheckValue(const CellPut& put, const PutOptions& options, const Column& column,
                     const WriteContext& context, ValueBuffer* buffer, CellValue* cell);
   Status CheckState(const CellPut& put, const PutOptions& options, const FamilySchema& family,
                     CellValue* cell);
@@ -163,7 +168,7 @@ class RowResolver {
 
   // The row, whose key stands at the front of cell_key_; empty: one that `*` makes.
   std::string_view row_key() const { return put_.row_key(); }
-  Status BeginRow(const TableSchema& schema, std::string_view text);
+  Status BeginRow(const Table& table, std::string_view text);
   void ForgetRow() { put_.row_bytes = 0; }
   // The column at hand, whose part of the key stands there too, up to `end`.
   char* column_begin() const { return cell_key_.get() + put_.row_bytes; }
@@ -178,6 +183,7 @@ class RowResolver {
     CopyBytes(end, op.qualifier.data(), op.qualifier.size());
     SetColumn(*op.family, end + op.qualifier.size());
   }
+  Status SetColumnOfNow(const CellPut& put, Status refusal);
   std::string_view column() const { return put_.column(); }
   std::string_view qualifier() const { return put_.qualifier(); }
   // The row becomes that of a record number.

@@ -129,6 +129,8 @@ class Scan {
   virtual size_t memory_bytes() const { return 0; }
   virtual const ScanStats& stats() const = 0;
   virtual ScanShape shape() const = 0;
+  // Adds what it has met so far that is most likely a surprise, one sentence each.
+  virtual void AddNotes(std::vector<std::string>* notes) const = 0;
 
  protected:
   ScanCell cell_;

@@ -33,22 +33,17 @@ bool WholeRow::EnterFamily() {
   return false;
 }
 
-// As CellStream::Examine has it.
 bool WholeRow::FindLive(CellValue* value) {
-  const RetentionPolicy& policy = family_->policy;
-  const int64_t now = view_.now_micros();
-  for (uint64_t rank = 1; rank <= policy.rank_kept_max(); ++rank) {
-    int64_t timestamp = 0;
-    const bool readable =
-        LoadTimestamp(version(), &timestamp) && DecodeCellValue(at_->value(), &plain_, value);
-    const bool is_live = all_live_ || (readable && !policy.Drops(rank, timestamp, now) &&
-                                       now < value->expiry_micros);
-    if (readable && is_live) return true;
+  VersionWalk walk(family_->policy, all_live_, view_.now_micros());
+  for (;;) {
+    walk.Count();
+    ReadStoredCell(at_->value(), &plain_, value);
+    const Fate fate = walk.FateOf(StoredTimestamp(version()), value->expiry_micros);
+    if (fate != Fate::kDropped) return fate == Fate::kLive;
     at_->Next();
     in_column_ = at_->StillBegins(column_bytes_);
     if (!in_column_) return false;
   }
-  return false;
 }
 
 void WholeRow::ShowDecoded() {

@@ -11,6 +11,7 @@
 #include "base/text/ascii.h"
 #include "engine/keys/value.h"
 #include "engine/rows/row_reader.h"
+#include "engine/scans/scan_ranges.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/index_entry.h"
 
@@ -22,18 +23,6 @@ constexpr size_t kSplitParts{128};
 
 // The text of the bytes of a bound, if they are whole components.
 using BoundDecoder = std::function<std::optional<std::string>(std::string_view)>;
-
-std::optional<std::string> DecodeFirstComponents(const Order& order, std::string_view bytes) {
-  for (size_t count = order.components().size(); count > 0; --count) {
-    if (order.ComponentsSize(bytes, count) != bytes.size() || bytes.empty()) continue;
-    const auto begin = order.components().begin();
-    const Order first = Order::FromComponents({begin, begin + static_cast<ptrdiff_t>(count)},
-                                              count > 1 ? order.delimiter() : '\0');
-    std::string text;
-    if (first.Decode(bytes, &text)) return text;
-  }
-  return std::nullopt;
-}
 
 std::optional<std::string> DecodeEntryKey(const IndexOrder& index, const Order& key,
                                           std::string_view bytes) {

@@ -8,6 +8,7 @@
 
 #include "base/text/number.h"
 #include "base/text/quote.h"
+#include "engine/keys/float_literal.h"
 #include "engine/scans/index_coverage.h"
 #include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
@@ -126,6 +127,14 @@ KeyRange EncodeComparison(const IndexOrder& order, size_t column, ValueType type
     // `< 2.5` and `<= 2.5` are `<= 2`; `> 2.5` and `>= 2.5` are `> 2`.
     if (!integer.exact) op = wants_less ? CompareOp::kLe : CompareOp::kGt;
     text = integer.text;
+  }
+  if (const int side = IsFloatType(type) ? SideBeyondFloat(type, predicate.literal) : 0;
+      side != 0) {
+    // Between the infinity on that side and all other values.
+    const bool to_infinity = (side > 0) == (op == CompareOp::kGt || op == CompareOp::kGe);
+    text = side > 0 ? "inf" : "-inf";
+    op = side > 0 ? (to_infinity ? CompareOp::kGe : CompareOp::kLt)
+                  : (to_infinity ? CompareOp::kLe : CompareOp::kGt);
   }
   std::string min{"-"};
   std::string max{"+"};
@@ -352,7 +361,7 @@ class Chooser {
   uint64_t EntriesOf(const IndexChoice& choice) {
     if (!ranges_known_) {
       ranges_known_ = true;
-      if (!CompileRows(schema_, rows_.rows, &ranges_).ok()) ranges_.clear();
+      if (!CompileRows(schema_, view_.clamp(), rows_.rows, &ranges_).ok()) ranges_.clear();
       rows_in_ranges_ = CountRows(view_, ranges_);
     }
     if (!choice.in_row_order) return CountEntries(view_, choice.index->id, choice.entries);

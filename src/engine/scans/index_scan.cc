@@ -142,7 +142,7 @@ Status IndexScan::Compile(const IndexChoice& choice, const RowOptions& rows,
     if (!rows.rows.empty()) RETURN_IF_ERROR(NarrowToRows(rows));
     RETURN_IF_ERROR(CheckEach(rows));
   } else {
-    RETURN_IF_ERROR(CompileRows(schema, rows.rows, &ranges_));
+    RETURN_IF_ERROR(CompileRows(schema, nullptr, rows.rows, &ranges_));
     RETURN_IF_ERROR(::cellar::CheckEach(schema, rows));
   }
   each_.Begin(rows.each);
@@ -343,7 +343,7 @@ Status IndexScan::NarrowToRows(const RowOptions& rows) {
   std::string values;
   RETURN_IF_ERROR(EncodeIndexValues(options.name, order_, options.equal, &values));
   std::vector<KeyRange> wanted;
-  RETURN_IF_ERROR(CompileRows(view_->schema(), rows.rows, &wanted));
+  RETURN_IF_ERROR(CompileRows(view_->schema(), nullptr, rows.rows, &wanted));
   CELLAR_ASSERT(ranges_.size() == 1);
   const KeyRange whole = std::move(ranges_.front());
   ranges_.clear();
@@ -469,7 +469,8 @@ bool IndexScan::EntryHolds(const Condition& condition) {
 
 // From cheap to dear: the lot, the key, the entry, and last what the row has to be read for.
 bool IndexScan::Wanted() {
-  return RowIsDrawn(row_key_, seed_, sample_) && (!plan_.rows || plan_.rows->Contains(row_key_)) &&
+  return view_->Owns(row_key_) && RowIsDrawn(row_key_, seed_, sample_) &&
+         (!plan_.rows || plan_.rows->Contains(row_key_)) &&
          (!rows_within_ || rows_within_->Contains(row_key_)) &&
          std::all_of(entry_where_.begin(), entry_where_.end(),
                      [this](const Condition& condition) { return EntryHolds(condition); }) &&
@@ -573,9 +574,15 @@ void IndexScan::Detach() {
   if (view_->detached()) return;
   at_.reset();
   view_->Detach();
-  reader_.Reattach();
+  reader_.Reattach(cell_pending_ ? &cell_ : nullptr);
   at_ = view_->MakeIndexCursor(index_id_);
   if (started_ && !ended_) at_->Seek(entry_key_);
+}
+
+void IndexScan::AddNotes(std::vector<std::string>* notes) const {
+  for (const Condition& condition : entry_where_) condition.AddNote(view_->schema(), notes);
+  for (const Condition& condition : where_) condition.AddNote(view_->schema(), notes);
+  if (reader_.filter_text_met() > 0) notes->push_back(FilterTextNote(reader_.filter_text_met()));
 }
 
 }  // namespace cellar

@@ -82,6 +82,7 @@ class IndexScan final : public Scan {
   void Detach() override;
   const ScanStats& stats() const override { return stats_; }
   ScanShape shape() const override;
+  void AddNotes(std::vector<std::string>* notes) const override;
 
  private:
   IndexScan(ReadView* view, uint64_t seed) : view_(view), seed_(seed) {}

@@ -64,6 +64,13 @@ void NearEntrySearch::TakePlace() {
   CELLAR_ASSERT(decoded);
 }
 
+// Does the row of the entry at the cursor belong to this set?
+bool NearEntrySearch::Owned() const {
+  if (view_->clamp() == nullptr) return true;
+  const std::string_view key = at_->key();
+  return view_->Owns(key.substr(order_.ValuesSize(key)));
+}
+
 bool NearEntrySearch::Step(uint64_t cells_max) {
   EntryReader entry;
   for (uint64_t cells = 0; cells < cells_max; ++cells) {
@@ -73,7 +80,7 @@ bool NearEntrySearch::Step(uint64_t cells_max) {
       at_->SeekBefore(prefix_);
       continue;
     }
-    if (entry.Open(at_->value(), view_->now_micros())) {
+    if (Owned() && entry.Open(at_->value(), view_->now_micros())) {
       TakePlace();
       return true;
     }

@@ -77,6 +77,7 @@ class NearEntrySearch final : public NearSearch {
 
  private:
   explicit NearEntrySearch(std::unique_ptr<ReadView> view) : view_(std::move(view)) {}
+  bool Owned() const;
   void TakePlace();
 
   std::unique_ptr<ReadView> view_;

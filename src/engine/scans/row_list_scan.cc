@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/rows/condition.h"
 #include "engine/schema/column_set.h"
 
 namespace cellar {
@@ -33,6 +34,8 @@ Status RowListScan::Compile(std::span<const std::string_view> rows, const CellOp
   for (const std::string_view row : rows) {
     RETURN_IF_ERROR(EncodeRowKey(schema, row, &keys_));
     ends_.push_back(keys_.size());
+    if (const std::string_view key = KeyOf(ends_.size() - 1); !view_->Owns(key)) [[unlikely]]
+      return view_->CheckOwned(key);
   }
   RETURN_IF_ERROR(plan_.Compile(schema, cells));
   reader_.Bind(*view_, plan_, &budget_, &stats_, seed_);
@@ -92,7 +95,11 @@ ScanShape RowListScan::shape() const {
 void RowListScan::Detach() {
   if (view_->detached()) return;
   view_->Detach();
-  reader_.Reattach();
+  reader_.Reattach(nullptr);
+}
+
+void RowListScan::AddNotes(std::vector<std::string>* notes) const {
+  if (reader_.filter_text_met() > 0) notes->push_back(FilterTextNote(reader_.filter_text_met()));
 }
 
 }  // namespace cellar

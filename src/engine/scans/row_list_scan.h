@@ -48,6 +48,7 @@ class RowListScan final : public Scan {
   }
   const ScanStats& stats() const override { return stats_; }
   ScanShape shape() const override;
+  void AddNotes(std::vector<std::string>* notes) const override;
 
  private:
   RowListScan(std::unique_ptr<ReadView> view, uint64_t seed)

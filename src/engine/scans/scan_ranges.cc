@@ -1,6 +1,8 @@
 // See scan_ranges.h.
 #include "engine/scans/scan_ranges.h"
 
+#include <utility>
+
 #include "base/hash.h"
 
 namespace cellar {
@@ -21,6 +23,25 @@ void ClipRanges(const ScanPosition& from, bool reverse, std::vector<KeyRange>* r
     if (left.end < range.end) range.end = left.end;
   }
   std::erase_if(*ranges, [](const KeyRange& range) { return range.empty(); });
+}
+
+void KeepCommon(const KeyRangeSet& wanted, std::vector<KeyRange>* ranges) {
+  KeyRangeSet common;
+  for (KeyRange& range : *ranges) common.Add(std::move(range));
+  common.IntersectWith(wanted);
+  *ranges = common.ranges();
+}
+
+std::optional<std::string> DecodeFirstComponents(const Order& order, std::string_view bound) {
+  for (size_t count = order.components().size(); count > 0; --count) {
+    if (order.ComponentsSize(bound, count) != bound.size() || bound.empty()) continue;
+    const auto begin = order.components().begin();
+    const Order first = Order::FromComponents({begin, begin + static_cast<ptrdiff_t>(count)},
+                                              count > 1 ? order.delimiter() : '\0');
+    std::string text;
+    if (first.Decode(bound, &text)) return text;
+  }
+  return std::nullopt;
 }
 
 bool RowIsDrawn(std::string_view row_key, uint64_t seed, std::optional<double> probability) {

@@ -42,14 +42,16 @@ Status CompileRow(const TableSchema& schema, const RowSelector& row, KeyRange* r
 
 // PREFIX, RANGE and single rows all become ranges of encoded keys, in order and without overlap: a
 // row that two of them name is read once.
-Status CompileRows(const TableSchema& schema, const std::vector<RowSelector>& rows,
-                   std::vector<KeyRange>* ranges) {
+Status CompileRows(const TableSchema& schema, const Tablets* clamp,
+                   const std::vector<RowSelector>& rows, std::vector<KeyRange>* ranges) {
   ranges->resize(std::max<size_t>(1, rows.size()));
   if (rows.empty()) ranges->front() = KeyRange{};
   for (size_t i = 0; i < rows.size(); ++i) {
     RETURN_IF_ERROR(CompileRow(schema, rows[i], &(*ranges)[i]));
   }
   MergeRanges(ranges);
+  if (clamp != nullptr) [[unlikely]]
+    KeepCommon(clamp->owned(), ranges);
   return Status::Ok();
 }
 
@@ -91,7 +93,7 @@ TableScan* TableScan::Close() {
 Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
                           const ScanPosition* from) {
   const TableSchema& schema = view_->schema();
-  RETURN_IF_ERROR(CompileRows(schema, rows.rows, &ranges_));
+  RETURN_IF_ERROR(CompileRows(schema, view_->clamp(), rows.rows, &ranges_));
   RETURN_IF_ERROR(CheckEach(schema, rows));
   // Single rows: there are no more of them than are named.
   const bool all_single =
@@ -107,12 +109,7 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
   for (Condition& condition : where_) RETURN_IF_ERROR(condition.CompileFilter(schema));
   reverse_ = rows.reverse;
   sample_ = rows.sample;
-  if (plan_.rows && !plan_.rows->all()) {
-    KeyRangeSet wanted;
-    for (KeyRange& range : ranges_) wanted.Add(std::move(range));
-    wanted.IntersectWith(*plan_.rows);
-    ranges_ = wanted.ranges();
-  }
+  if (plan_.rows && !plan_.rows->all()) KeepCommon(*plan_.rows, &ranges_);
   resume_.reset();
   each_.Begin(rows.each);
   if (from != nullptr) StartFrom(*from);
@@ -231,6 +228,7 @@ ScanStep TableScan::Next() {
     if (ended_) return ScanStep::kEnd;
     if (budget_ == 0) return ScanStep::kPause;
     if (!FindRow()) return ScanStep::kEnd;
+    CELLAR_DEBUG_ASSERT(view_->Owns(row_key_.view()));
     resumed_ = resume_ && resume_->row_key == row_key_.view();
     if (resume_ && !resumed_ && each_.full()) [[unlikely]] {
       resume_.reset();  // that row has gone, and no other one of its group is wanted
@@ -302,7 +300,12 @@ ScanShape TableScan::shape() const {
 void TableScan::Detach() {
   if (view_->detached()) return;
   view_->Detach();
-  reader_.Reattach();
+  reader_.Reattach(cell_pending_ ? &cell_ : nullptr);
+}
+
+void TableScan::AddNotes(std::vector<std::string>* notes) const {
+  for (const Condition& condition : where_) condition.AddNote(view_->schema(), notes);
+  if (reader_.filter_text_met() > 0) notes->push_back(FilterTextNote(reader_.filter_text_met()));
 }
 
 }  // namespace cellar

@@ -19,10 +19,11 @@ namespace cellar {
 // ERR if there is no such component of keys to make groups of.
 Status CheckEach(const TableSchema& schema, const RowOptions& rows);
 
-// *ranges := the union of row selectors as ascending, disjoint ranges of encoded keys. No selector
-// is every row. TOOLARGE, BADKEY, ERR for a malformed bound; *ranges is unspecified then.
-Status CompileRows(const TableSchema& schema, const std::vector<RowSelector>& rows,
-                   std::vector<KeyRange>* ranges);
+// *ranges := the union of row selectors as ascending, disjoint ranges of encoded keys, as far as
+// `clamp` has them (null: all). No selector is every row. TOOLARGE, BADKEY, ERR for a malformed
+// bound; *ranges is unspecified then.
+Status CompileRows(const TableSchema& schema, const Tablets* clamp,
+                   const std::vector<RowSelector>& rows, std::vector<KeyRange>* ranges);
 
 class TableScan final : public Scan {
  public:
@@ -52,6 +53,7 @@ class TableScan final : public Scan {
   TableScan* Close() override;
   const ScanStats& stats() const override { return stats_; }
   ScanShape shape() const override;
+  void AddNotes(std::vector<std::string>* notes) const override;
 
  private:
   Status Compile(const RowOptions& rows, const CellOptions& cells, const ScanPosition* from);

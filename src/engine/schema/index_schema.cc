@@ -70,10 +70,8 @@ bool IndexSchema::NamesFamily(uint32_t family_id) const {
          std::any_of(include.begin(), include.end(), names);
 }
 
-bool IndexSchema::TakesTypeOf(uint32_t family_id) const {
-  return std::any_of(on.begin(), on.end(), [family_id](const IndexColumn& column) {
-    return column.family_id == family_id && !column.whole_family && !column.type_is_given;
-  });
+bool IndexSchema::TakesTypeOf(const IndexColumn& column, uint32_t family_id) {
+  return column.family_id == family_id && !column.whole_family && !column.type_is_given;
 }
 
 void EncodeIndexSchema(const IndexSchema& index, std::string* to) {
@@ -128,7 +126,8 @@ std::string IndexDefinitionText(const TableSchema& schema, const IndexSchema& in
   for (const IndexColumn& column : index.on) {
     text += " " + QuoteWord(IndexColumnText(schema, column));
     const FamilySchema* family = schema.FindFamilyById(column.family_id);
-    const bool differs = column.type != family->type.value_or(ValueType::kBytes);
+    const bool differs =
+        column.type != TypeOf(*family, column.qualifier).value_or(ValueType::kBytes);
     if (!column.whole_family && (column.type_is_given || differs)) {
       text += " AS " + std::string(ValueTypeName(column.type));
     }

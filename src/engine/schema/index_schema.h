@@ -29,7 +29,7 @@ struct IndexColumn {
   bool whole_family{false};           // ON 1 family: every qualifier; INCLUDE: the whole family
   std::string qualifier;              // encoded; empty if whole_family
   ValueType type{ValueType::kBytes};  // ON alone
-  bool type_is_given{false};          // ON alone: by AS; else it was the family's
+  bool type_is_given{false};          // ON alone: by AS; else it was the column's
   bool descending{false};             // ON alone
 };
 
@@ -51,8 +51,8 @@ struct IndexSchema {
   // ON 0: every row has an entry.
   bool of_rows() const { return on.empty(); }
   bool NamesFamily(uint32_t family_id) const;
-  // Is a column of the family in ON whose type is the family's, since AS did not say another?
-  bool TakesTypeOf(uint32_t family_id) const;
+  // Is it an ON column of the family with the type that TypeOf said, since AS did not?
+  static bool TakesTypeOf(const IndexColumn& column, uint32_t family_id);
 };
 
 void EncodeIndexSchema(const IndexSchema& index, std::string* to);

@@ -13,8 +13,9 @@ namespace cellar {
 namespace {
 
 constexpr uint8_t kNoType{0xff};
-// Above the type's number stand AGGREGATE, whether there is a BUCKET, and COMPRESS: 0 in a plain
-// family. A server that does not know them finds no such type, or option, and refuses the schema.
+// Above the type's number stand AGGREGATE, whether there is a BUCKET, COMPRESS, and whether there
+// is a COLUMN: 0 in a plain family. A server that does not know them finds no such type, or option,
+// and refuses the schema.
 constexpr int kFoldShift{8};
 constexpr int kFoldBits{3};
 constexpr uint64_t kHasBucket{uint64_t{1} << (kFoldShift + kFoldBits)};
@@ -22,12 +23,14 @@ static_assert(kFoldKindCount <= 1 << kFoldBits);
 constexpr int kCompressionShift{kFoldShift + kFoldBits + 1};
 constexpr int kCompressionBits{2};
 static_assert(kCompressionCount == 1 << kCompressionBits);
+constexpr uint64_t kHasColumns{uint64_t{1} << (kCompressionShift + kCompressionBits)};
 
 uint64_t FamilyTypeNumber(const FamilySchema& family) {
   const uint64_t type = family.type ? static_cast<uint64_t>(*family.type) : kNoType;
   return type | static_cast<uint64_t>(family.fold) << kFoldShift |
          (family.bucket_ms != 0 ? kHasBucket : 0) |
-         static_cast<uint64_t>(family.compression) << kCompressionShift;
+         static_cast<uint64_t>(family.compression) << kCompressionShift |
+         (family.columns.empty() ? 0 : kHasColumns);
 }
 
 bool IsNameCharacter(char c) {
@@ -38,11 +41,38 @@ Status Malformed() {
   return Status::Error(ErrorCode::kCorruption, "a table's schema is malformed");
 }
 
-// Type, AGGREGATE and BUCKET of a family, whose other fields have been taken from *from.
+// The columns with types of their own, behind BUCKET. Their qualifiers are as the family's order
+// would encode them.
+Status DecodeColumns(std::string_view* from, FamilySchema* family) {
+  uint64_t count = 0;
+  if (!GetVarint64(from, &count) || count == 0 || count > kTypedColumnsMax) return Malformed();
+  std::string text;
+  std::string encoded;
+  for (uint64_t i = 0; i < count; ++i) {
+    std::string_view qualifier;
+    uint64_t type = 0;
+    if (!GetLengthPrefixed(from, &qualifier) || !GetVarint64(from, &type) ||
+        type >= kNamedTypeCount) {
+      return Malformed();
+    }
+    text.clear();
+    encoded.clear();
+    if (!family->order.Decode(qualifier, &text) || text.size() > kQualifierBytesMax ||
+        !family->order.Encode(text, &encoded).ok() || encoded != qualifier) {
+      return Malformed();
+    }
+    if (!family->columns.empty() && family->columns.back().qualifier >= qualifier)
+      return Malformed();
+    family->columns.push_back({std::move(encoded), static_cast<ValueType>(type)});
+  }
+  return Status::Ok();
+}
+
+// Type, AGGREGATE, BUCKET and COLUMNs of a family, whose other fields have been taken from *from.
 Status DecodeFamilyTypes(uint64_t number, std::string_view* from, FamilySchema* family) {
   const uint64_t type = number & 0xff;
   const uint64_t fold = (number >> kFoldShift) & ((1 << kFoldBits) - 1);
-  const uint64_t compression = number >> kCompressionShift;
+  const uint64_t compression = (number & ~kHasColumns) >> kCompressionShift;
   if (compression >= kCompressionCount || fold >= kFoldKindCount) {
     return Status::Error(ErrorCode::kCorruption,
                          "a table's schema has an option that this version does not know");
@@ -52,13 +82,21 @@ Status DecodeFamilyTypes(uint64_t number, std::string_view* from, FamilySchema* 
   family->fold = static_cast<FoldKind>(fold);
   family->compression = static_cast<Compression>(compression);
   if (!FoldTakesType(family->fold, family->type)) return Malformed();
-  if ((number & kHasBucket) == 0) return Status::Ok();
-  uint64_t bucket_ms = 0;
-  if (!GetVarint64(from, &bucket_ms) || bucket_ms == 0 ||
-      bucket_ms > static_cast<uint64_t>(kDurationMsMax)) {
-    return Malformed();
+  if ((number & kHasBucket) != 0) {
+    uint64_t bucket_ms = 0;
+    if (!GetVarint64(from, &bucket_ms) || bucket_ms == 0 ||
+        bucket_ms > static_cast<uint64_t>(kDurationMsMax)) {
+      return Malformed();
+    }
+    family->bucket_ms = static_cast<int64_t>(bucket_ms);
   }
-  family->bucket_ms = static_cast<int64_t>(bucket_ms);
+  if ((number & kHasColumns) != 0) {
+    if (family->fold != FoldKind::kNone) return Malformed();
+    RETURN_IF_ERROR(DecodeColumns(from, family));
+  }
+  family->takes_plain_bytes = family->is_plain() && !Packs(family->compression) &&
+                              family->type.value_or(ValueType::kBytes) == ValueType::kBytes &&
+                              family->columns.empty();
   return Status::Ok();
 }
 
@@ -83,8 +121,8 @@ Status DecodeFamily(std::string_view* from, FamilySchema* family) {
   family->name = name;
   family->id = static_cast<uint32_t>(id);
   family->group = static_cast<uint32_t>(group);
-  RETURN_IF_ERROR(DecodeFamilyTypes(type, from, family));
   ASSIGN_OR_RETURN(family->order, Order::Parse(order));
+  RETURN_IF_ERROR(DecodeFamilyTypes(type, from, family));
   if (policy.empty()) {
     family->policy = RetentionPolicy::FromVersionsAndTtl(versions, static_cast<int64_t>(ttl_ms));
   } else {
@@ -103,7 +141,22 @@ bool IsName(std::string_view text) {
 
 bool FamilyOptions::empty() const {
   return !type && !order && !gc && !versions_max && !ttl_ms && !group && !fold && !bucket_ms &&
-         !compression;
+         !compression && columns.empty();
+}
+
+const TypedColumn* FamilySchema::FindColumn(std::string_view qualifier) const {
+  // Most families have few: comparing them all is quicker than to search them.
+  constexpr size_t kWalkedMax{8};
+  if (columns.size() <= kWalkedMax) {
+    for (const TypedColumn& column : columns) {
+      if (EqualBytes(column.qualifier, qualifier)) return &column;
+    }
+    return nullptr;
+  }
+  const auto at = std::lower_bound(
+      columns.begin(), columns.end(), qualifier,
+      [](const TypedColumn& column, std::string_view wanted) { return column.qualifier < wanted; });
+  return at != columns.end() && at->qualifier == qualifier ? &*at : nullptr;
 }
 
 const FamilySchema* TableSchema::SearchFamily(std::string_view name) const {
@@ -150,6 +203,12 @@ std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& fam
   if (Packs(family.compression))
     text += " COMPRESS " + std::string(CompressionName(family.compression));
   if (!family.order.is_plain_bytes()) text += " ORDER " + QuoteWord(family.order.spec());
+  for (const TypedColumn& column : family.columns) {
+    std::string qualifier;
+    const bool decoded = family.order.Decode(column.qualifier, &qualifier);
+    CELLAR_ASSERT(decoded);
+    text += " COLUMN " + QuoteWord(qualifier) + " " + std::string(ValueTypeName(column.type));
+  }
   if (family.policy.is_expression()) {
     text += " GC " + QuoteWord(family.policy.text());
   } else {
@@ -165,8 +224,10 @@ std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& fam
 
 // schema  | b key order | v next family id | v groups { b name, v tree id }
 //         | v families { b name, v id, v group,
-//                        v type | aggregate << 8 | has bucket << 11 | compression << 12,
-//                        b order, b GC text, v versions, v ttl ms [, v bucket ms] }
+//                        v type | aggregate << 8 | has bucket << 11 | compression << 12
+//                          | has columns << 14,
+//                        b order, b GC text, v versions, v ttl ms [, v bucket ms]
+//                        [, v columns { b qualifier, v type }] }
 //         | v next index id | v indexes { index_schema.h }
 void EncodeTableSchema(const TableSchema& schema, std::string* to) {
   PutLengthPrefixed(to, schema.key.spec());
@@ -188,6 +249,12 @@ void EncodeTableSchema(const TableSchema& schema, std::string* to) {
     PutVarint64(to, expression ? 0 : family.policy.versions());
     PutVarint64(to, expression ? 0 : static_cast<uint64_t>(family.policy.ttl_ms()));
     if (family.bucket_ms != 0) PutVarint64(to, static_cast<uint64_t>(family.bucket_ms));
+    if (family.columns.empty()) continue;
+    PutVarint64(to, family.columns.size());
+    for (const TypedColumn& column : family.columns) {
+      PutLengthPrefixed(to, column.qualifier);
+      PutVarint64(to, static_cast<uint64_t>(column.type));
+    }
   }
   PutVarint64(to, schema.index_id_next);
   PutVarint64(to, schema.indexes.size());
@@ -228,7 +295,7 @@ static Status DecodeIndexes(std::string_view* from, TableSchema* schema) {
     // Formats before the flag: a type that is not the family's can only have been given.
     for (IndexColumn& column : index.on) {
       const FamilySchema* family = schema->FindFamilyById(column.family_id);
-      const ValueType declared = family->type.value_or(ValueType::kBytes);
+      const ValueType declared = TypeOf(*family, column.qualifier).value_or(ValueType::kBytes);
       if (!column.whole_family && column.type != declared) column.type_is_given = true;
     }
     for (const IndexSchema& other : schema->indexes) {
@@ -267,7 +334,12 @@ bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& afte
 bool IsPlainSchema(const TableSchema& schema) {
   return std::all_of(schema.families.begin(), schema.families.end(),
                      [](const FamilySchema& family) { return family.is_plain(); }) &&
-         !MayHoldPacked(schema);
+         !MayHoldPacked(schema) && !HasTypedColumns(schema);
+}
+
+bool HasTypedColumns(const TableSchema& schema) {
+  return std::any_of(schema.families.begin(), schema.families.end(),
+                     [](const FamilySchema& family) { return !family.columns.empty(); });
 }
 
 bool MayHoldPacked(const TableSchema& schema) {

@@ -26,6 +26,7 @@ namespace cellar {
 
 inline constexpr size_t kNameBytesMax{64};              // cellar-model(7), "TERMS"
 inline constexpr size_t kFamiliesMax{256};              // cellar-model(7), "LIMITS"
+inline constexpr size_t kTypedColumnsMax{256};          // of a family, by COLUMN
 inline constexpr size_t kRowKeyBytesMax{64 * 1024};     // Bigtable paper: "up to 64KB"
 inline constexpr size_t kQualifierBytesMax{16 * 1024};  // Bigtable's own limit
 inline constexpr std::string_view kDefaultGroup{"default"};
@@ -33,20 +34,59 @@ inline constexpr std::string_view kDefaultGroup{"default"};
 // True for [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}: names of keyspaces, tables, families, groups, indexes.
 bool IsName(std::string_view text);
 
+// COLUMN: a column with a type of its own.
+struct TypedColumn {
+  std::string qualifier;  // encoded
+  ValueType type{ValueType::kBytes};
+
+  friend bool operator==(const TypedColumn&, const TypedColumn&) = default;
+};
+
 struct FamilySchema {
   std::string name;
-  uint32_t id{0};     // part of every cell's key; never used again in its table
-  uint32_t group{0};  // index into TableSchema::groups
-  std::optional<ValueType> type;
-  Order order;  // of the qualifiers
+  uint32_t id{0};                 // part of every cell's key; never used again in its table
+  uint32_t group{0};              // index into TableSchema::groups
+  std::optional<ValueType> type;  // of columns that have none of their own: ask TypeOf
+  Order order;                    // of the qualifiers
   RetentionPolicy policy;
   FoldKind fold{FoldKind::kNone};                // AGGREGATE; fixed, as is then the type
   Compression compression{Compression::kNever};  // COMPRESS, of what is written from now on
   int64_t bucket_ms{0};                          // BUCKET; fixed; 0: none
+  std::vector<TypedColumn> columns;              // COLUMN, ascending by qualifier
+  // Worked out when it is decoded, for the way of most puts: every column takes any bytes as they
+  // are. False says nothing.
+  bool takes_plain_bytes{false};
 
   // Cells stand at the timestamps that writes say, and a put is all there is to a write.
   bool is_plain() const { return fold == FoldKind::kNone && bucket_ms == 0; }
   bool is_hll() const { return fold == FoldKind::kHll; }
+  // The column of that encoded qualifier, if it has a type of its own.
+  const TypedColumn* FindColumn(std::string_view qualifier) const;
+};
+
+// The one answer to which type a cell of the column has that is written without AS, and that AS
+// must say: COLUMN's, else TYPE's. Nothing: AS decides, and bytes where that says nothing. Cells
+// from before a change of type have their own.
+CELLAR_INLINE std::optional<ValueType> TypeOf(const FamilySchema& family,
+                                              std::string_view qualifier) {
+  if (family.columns.empty()) [[likely]]
+    return family.type;
+  const TypedColumn* const column = family.FindColumn(qualifier);
+  return column != nullptr ? column->type : family.type;
+}
+
+// COLUMN qualifier type, or NOCOLUMN qualifier, as it was sent.
+struct ColumnTypeOption {
+  std::string qualifier;
+  std::optional<ValueType> type;  // unset: NOCOLUMN
+};
+
+// What becomes of cells of another type where FAMILY ALTER changes types.
+enum class OtherCells : uint8_t {
+  kRefuse,   // there may be none
+  kKeep,     // KEEP: they stay as they are
+  kConvert,  // CONVERT: they are rewritten, or all is refused
+  kSkip,     // CONVERT SKIP: they are rewritten where that can be done
 };
 
 // What FAMILY ADD and ALTER may say; what is not set was not said.
@@ -60,6 +100,8 @@ struct FamilyOptions {
   std::optional<FoldKind> fold;            // AGGREGATE
   std::optional<int64_t> bucket_ms;        // BUCKET
   std::optional<Compression> compression;  // kNever stands for NONE
+  std::vector<ColumnTypeOption> columns;
+  std::optional<OtherCells> other_cells;  // FAMILY ALTER
 
   bool empty() const;
 };
@@ -112,8 +154,10 @@ void EncodeTableSchema(const TableSchema& schema, std::string* to);
 Status DecodeTableSchema(std::string_view* from, TableSchema* schema);
 // Whether all that has changed from `before` to `after` is how far indexes have come.
 bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& after);
-// Whether a server that knows neither AGGREGATE nor BUCKET can read it, nor COMPRESS.
+// Whether a server that knows neither AGGREGATE nor BUCKET can read it, nor COMPRESS, nor COLUMN.
 bool IsPlainSchema(const TableSchema& schema);
+// Whether one of its families has COLUMN.
+bool HasTypedColumns(const TableSchema& schema);
 // Whether one of its families has, or has had, COMPRESS.
 bool MayHoldPacked(const TableSchema& schema);
 // DecodeTableSchema of a format without indexes.

@@ -39,7 +39,29 @@ std::string Range(const DecodedOp& op) {
          ")";
 }
 
-// Of feeds and snapshots.
+std::string TabletsText(const Tablets& tablets) {
+  std::string text;
+  for (const Tablet& tablet : tablets.list()) {
+    text += " [" + QuoteWord(tablet.begin) + ", " +
+            (tablet.end.empty() ? "end" : QuoteWord(tablet.end)) + ") EPOCH " +
+            FormatUint64(tablet.epoch);
+  }
+  return text;
+}
+
+std::string DescribeTablets(std::string_view bytes) {
+  ClusterState state;
+  TabletsByTable tables;
+  if (!DecodeClusterState(bytes, &state, &tables)) return "TABLETS (malformed)";
+  if (!state.active()) return "TABLETS OF NO CLUSTER";
+  std::string text =
+      "TABLETS OF SET " + FormatUint64(state.set) + " CATALOG " + FormatUint64(state.catalog);
+  for (const auto& [id, tablets] : tables)
+    text += " TABLE " + FormatUint64(id) + TabletsText(*tablets);
+  return text;
+}
+
+// Of feeds, snapshots and tablets.
 std::string DescribeLaterOp(const DecodedOp& op) {
   const std::string id = FormatUint64(op.id);
   switch (op.op) {
@@ -53,6 +75,19 @@ std::string DescribeLaterOp(const DecodedOp& op) {
       return "SNAPSHOT DROP " + id;
     case MutationOp::kCopyTable:
       return "COPY " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
+    case MutationOp::kTablets:
+      return DescribeTablets(op.first);
+    case MutationOp::kTabletSplit:
+      return "TABLET SPLIT " + id + " AT " + QuoteWord(op.first);
+    case MutationOp::kTabletMerge:
+      return "TABLET MERGE " + id + " " + QuoteWord(op.first);
+    case MutationOp::kTabletAssign: {
+      std::string_view bytes = op.first;
+      const Tablets::Pointer tablets = Tablets::Decode(&bytes);
+      return "TABLETS OF " + id + (tablets == nullptr ? " (malformed)" : TabletsText(*tablets));
+    }
+    case MutationOp::kCatalog:
+      return "CATALOG " + FormatUint64(op.number);
     case MutationOp::kFeedGroup:
       return "FEED GROUP " + id + " " + QuoteWord(op.first) + " " + QuoteWord(op.second);
     case MutationOp::kTrimFeed: {
@@ -98,8 +133,10 @@ std::string DescribeOp(const DecodedOp& op) {
       return "DELROWS " + Range(op);
     case MutationOp::kReclaimColumn:
       return "RECLAIM " + id + ":" + QuoteWord(op.first) + " NOW " + number;
-    case MutationOp::kOldCells:
+    case MutationOp::kPreImages:
       return "OLD CELLS " + number;
+    case MutationOp::kRewrites:
+      return op.number == 0 ? "REWRITES END" : "REWRITES BEGIN";
     case MutationOp::kRecordNumber:
       return "RECNO NEXT " + number;
     case MutationOp::kCreateKeyspace:

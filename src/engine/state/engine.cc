@@ -12,7 +12,7 @@
 #include "base/text/number.h"
 #include "btree/nodes/arena.h"
 #include "engine/state/loading_versions.h"
-#include "engine/state/old_cells.h"
+#include "engine/state/pre_images.h"
 
 namespace cellar {
 namespace {
@@ -25,6 +25,8 @@ constexpr uint64_t kCatalogFormatWithFeeds{4};
 constexpr uint64_t kCatalogFormatWithGroups{5};  // of consumers, behind the feeds
 constexpr uint64_t kCatalogFormatWithSnapshots{6};
 constexpr uint64_t kCatalogFormatWithCompression{7};  // the same, with COMPRESS in a schema
+constexpr uint64_t kCatalogFormatWithColumns{8};      // the same, with COLUMN in a schema
+constexpr uint64_t kCatalogFormatWithTablets{9};      // the same, with tablets behind all else
 // Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
 // 0.1 ms to unmap a megabyte.
 constexpr uint64_t kGarbageEntriesPerPiece{128};
@@ -69,15 +71,13 @@ size_t PrefetchRows(MutationReader reader, std::string_view row_key, const Table
 struct Engine::Undo {
   std::map<std::string, std::map<std::string, uint64_t>> names;  // keyspace -> name -> table id
   std::map<std::pair<std::string, std::string>, WatchedName> watched_names;
-  uint64_t table_id_next;
-  uint64_t tree_id_next;
-  int64_t stamp;
+  Numbers numbers;
   std::map<uint64_t, Table::Checkpoint> touched;
   std::map<uint64_t, std::unique_ptr<Table>> dropped;
   std::vector<std::unique_ptr<NamedSnapshot>> dropped_snapshots;
 };
 
-uint64_t Engine::undo_table_id_next() const { return undo_->table_id_next; }
+uint64_t Engine::undo_table_id_next() const { return undo_->numbers.table_id; }
 
 void Engine::KeepForUndo(std::unique_ptr<NamedSnapshot> snapshot) {
   undo_->dropped_snapshots.push_back(std::move(snapshot));
@@ -156,7 +156,7 @@ Status Engine::Apply(std::string_view payload) {
   int64_t stamp = 0;
   if (!reader.ReadStamp(&stamp)) return reader.status();
   RETURN_IF_ERROR(check_.CheckStamp(stamp));
-  stamp_ = std::max(stamp_, stamp);
+  numbers_.stamp = std::max(numbers_.stamp, stamp);
   return CarryOut(payload.substr(kMutationHeaderBytes), &check_);
 }
 
@@ -164,7 +164,7 @@ Status Engine::Apply(std::string_view payload) {
 // in. An index has to hear of each column before it changes, and a feed of each cell that goes.
 // There puts are carried out one by one.
 bool Engine::ApplyRowAsRun(std::string_view ops, Table* table, MutationReader* reader) {
-  if (table->has_indexes() || old_cells_ != nullptr) return false;
+  if (table->has_indexes() || pre_images_ != nullptr) return false;
   MutationReader ahead = *reader;
   MutationReader behind = ahead;  // behind the puts that were taken
   run_of_row_.Clear();
@@ -201,7 +201,7 @@ void Engine::TryRowAsRun(std::string_view ops, Table* table, MutationReader* rea
 Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
   MutationReader reader(ops);
   DecodedOp op;
-  std::string_view row_key;  // for old_cells_
+  std::string_view row_key;  // for pre_images_
   Table* table = nullptr;
   size_t rows_ahead = 0;
   // The change of a row is complete when another row, table or the end comes.
@@ -214,15 +214,16 @@ Status Engine::CarryOut(std::string_view ops, MutationCheck* check) {
       status = check->Check(op, table);
       if (!status.ok()) break;
     }
-    if (old_cells_ != nullptr) [[unlikely]] {
+    if (pre_images_ != nullptr) [[unlikely]] {
       if (op.op == MutationOp::kRow) row_key = op.first;
-      old_cells_->Take(op, table, row_key);
+      pre_images_->Take(op, table, row_key);
     }
     // Who has just resolved these ops has looked for all of it.
     if (op.op == MutationOp::kRow && check != nullptr && table != nullptr)
       rows_ahead = rows_ahead > 0 ? rows_ahead - 1 : PrefetchRows(reader, op.first, *table);
     switch (op.op) {
-      case MutationOp::kOldCells:
+      case MutationOp::kPreImages:
+      case MutationOp::kRewrites:
         break;
       case MutationOp::kTable:
         end_row();
@@ -378,6 +379,7 @@ Status Engine::CarryOutSchemaOp(const DecodedOp& op) {
     default:
       break;
   }
+  if (IsOwnershipOp(op.op)) return ApplyTabletOp(op);
   Table* table = FindTableById(op.id);
   if (table == nullptr) return Malformed("a table that does not exist");
   if (op.op == MutationOp::kDropTable) {
@@ -408,10 +410,12 @@ Status Engine::CreateTable(const DecodedOp& op) {
 
 void Engine::AddTable(std::unique_ptr<Table> table) {
   ForgetNames();
-  table_id_next_ = std::max(table_id_next_, table->id() + 1);
+  numbers_.table_id = std::max(numbers_.table_id, table->id() + 1);
   for (const GroupSchema& group : table->schema().groups) {
-    tree_id_next_ = std::max(tree_id_next_, group.tree_id + 1);
+    numbers_.tree_id = std::max(numbers_.tree_id, group.tree_id + 1);
   }
+  // Who owns the rows of a new table is told behind it (kTabletAssign).
+  if (numbers_.cluster.active() && table->tablets() == nullptr) table->SetTablets(Tablets::None());
   keyspaces_[table->keyspace()][table->name()] = table.get();
   const uint64_t id = table->id();
   tables_[id] = std::move(table);
@@ -441,7 +445,7 @@ Status Engine::SetSchema(const DecodedOp& op) {
   if (schema.groups.size() < table->schema().groups.size()) return Malformed("too few groups");
   SaveForUndo(table);
   for (const GroupSchema& group : schema.groups) {
-    tree_id_next_ = std::max(tree_id_next_, group.tree_id + 1);
+    numbers_.tree_id = std::max(numbers_.tree_id, group.tree_id + 1);
   }
   table->SetSchema(std::move(schema));
   CollectRetired(table);
@@ -457,7 +461,7 @@ void Engine::DropTable(Table* table) {
   tables_.erase(at);
   // Undo keeps the table that was there when the transaction began. One that came later, or that
   // TRUNCATE put in its place, is nothing to go back to.
-  if (undo_ != nullptr && table->id() < undo_->table_id_next &&
+  if (undo_ != nullptr && table->id() < undo_->numbers.table_id &&
       !undo_->dropped.contains(table->id())) {
     undo_->dropped[table->id()] = std::move(owned);
   } else {
@@ -584,9 +588,7 @@ void Engine::BeginUndo() {
     for (const auto& [name, table] : tables) names[name] = table->id();
   }
   undo_->watched_names = watched_names_;
-  undo_->table_id_next = table_id_next_;
-  undo_->tree_id_next = tree_id_next_;
-  undo_->stamp = stamp_;
+  undo_->numbers = numbers_;
   feeds_.BeginUndo();
 }
 
@@ -595,7 +597,7 @@ void Engine::SaveForUndoOf(Table* table) {
   if (undo_->touched.contains(table->id())) return;
   // A table made since needs no memory of what it was, nor does one that stands in for a dropped
   // one.
-  if (table->id() >= undo_->table_id_next || undo_->dropped.contains(table->id())) return;
+  if (table->id() >= undo_->numbers.table_id || undo_->dropped.contains(table->id())) return;
   undo_->touched.emplace(table->id(), table->TakeCheckpoint());
 }
 
@@ -609,7 +611,7 @@ void Engine::RollBack() {
   std::unique_ptr<Undo> undo = std::move(undo_);
   // Those that are new go first: they may have the names of those that come back.
   for (const NamedSnapshot* snapshot : snapshots_.All())
-    if (snapshot->id >= undo->table_id_next) DropSnapshot(snapshot->id);
+    if (snapshot->id >= undo->numbers.table_id) DropSnapshot(snapshot->id);
   for (std::unique_ptr<NamedSnapshot>& snapshot : undo->dropped_snapshots)
     snapshots_.Add(std::move(snapshot));
   std::map<uint64_t, std::unique_ptr<Table>> now = std::move(tables_);
@@ -632,9 +634,7 @@ void Engine::RollBack() {
     if (table != nullptr) Retire(std::move(table));
   }
   watched_names_ = std::move(undo->watched_names);
-  table_id_next_ = undo->table_id_next;
-  tree_id_next_ = undo->tree_id_next;
-  stamp_ = undo->stamp;
+  numbers_ = undo->numbers;
   feeds_.RollBack();
 }
 
@@ -674,45 +674,46 @@ void Engine::NoteName(const Table& table) {
 
 // What outlives this engine when the state is loaded anew: who watches what, and trees that
 // snapshots still read.
-Inheritance Engine::GiveUp(Trees trees) {
+CarriedState Engine::GiveUp(Trees trees) {
   CELLAR_ASSERT(undo_ == nullptr);
-  Inheritance inheritance{.watches = {},
-                          .watched_names = std::move(watched_names_),
-                          .lineage = lineage_,
-                          .trees_in_use = {}};
+  CarriedState carried{.watches = {},
+                       .watched_names = std::move(watched_names_),
+                       .lineage = lineage_,
+                       .trees_in_use = {}};
   prepared_copy_.reset();
   for (NamedSnapshot* snapshot : snapshots_.All()) RetireSnapshot(*snapshot);
   snapshots_.Clear();
   for (const auto& [id, table] : tables_) {
-    inheritance.watches.emplace(id, std::move(table->watches()));
+    table->watches().ForgetRecords();
+    carried.watches.emplace(id, std::move(table->watches()));
     Retire(std::move(tables_[id]));
   }
   for (std::unique_ptr<BTree>& tree : garbage_) {
     if (trees == Trees::kAll || tree->snapshots_alive() > 0)
-      inheritance.trees_in_use.push_back(std::move(tree));
+      carried.trees_in_use.push_back(std::move(tree));
   }
   tables_.clear();
   keyspaces_.clear();
   std::erase(garbage_, nullptr);
   DestroyTrees(&garbage_);
-  return inheritance;
+  return carried;
 }
 
 void Engine::TakeGarbage(std::vector<std::unique_ptr<BTree>> trees) {
   for (std::unique_ptr<BTree>& tree : trees) garbage_.push_back(std::move(tree));
 }
 
-void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
+void Engine::Inherit(CarriedState carried, Continuity continuity) {
   CELLAR_ASSERT(undo_ == nullptr);
   CELLAR_ASSERT(watched_names_.empty());
-  TakeGarbage(std::move(inheritance.trees_in_use));
-  lineage_ = inheritance.lineage;
+  TakeGarbage(std::move(carried.trees_in_use));
+  lineage_ = carried.lineage;
   if (continuity == Continuity::kOtherState) {
     ++lineage_;
     return;
   }
-  watched_names_ = std::move(inheritance.watched_names);
-  for (auto& [id, watches] : inheritance.watches) {
+  watched_names_ = std::move(carried.watched_names);
+  for (auto& [id, watches] : carried.watches) {
     Table* const table = FindTableById(id);
     CELLAR_ASSERT(table != nullptr);
     table->watches() = std::move(watches);
@@ -723,10 +724,10 @@ void Engine::Inherit(Inheritance inheritance, Continuity continuity) {
 
 // catalog  | format (1: schemas without indexes, 2, 3: with AGGREGATE or BUCKET, 4: with feeds and
 //          | perhaps those, 5: and with groups, 6: all of these, and snapshots,
-//          | 7: with COMPRESS) | v stamp | v next table id | v next tree id | v keyspaces { b name }
+//          | 7: with COMPRESS, 8: with COLUMN, 9: with tablets) | v stamp | v next table id | v next tree id | v keyspaces { b name }
 //          | v tables { b keyspace, b name, v id, schema, counters }
 //          | feeds (feeds/feed_set.h) | groups (feeds/feed_group.h)
-//          | snapshots (engine_snapshots.cc)
+//          | snapshots (engine_snapshots.cc) | b tablets (cluster_state.h)
 std::string Engine::EncodeCatalog(const std::vector<VersionInFile>& versions) const {
   std::string catalog;
   // The lowest format that can say what there is, so that an older version reads all that it can
@@ -740,14 +741,20 @@ std::string Engine::EncodeCatalog(const std::vector<VersionInFile>& versions) co
   const bool may_hold_packed = std::any_of(tables_.begin(), tables_.end(), [](const auto& table) {
     return MayHoldPacked(table.second->schema());
   });
-  const bool has_snapshots = !snapshots_.empty() || may_hold_packed;
-  PutVarint64(&catalog, may_hold_packed  ? kCatalogFormatWithCompression
-                        : has_snapshots  ? kCatalogFormatWithSnapshots
-                        : feeds_.empty() ? format
-                                         : with_feeds);
-  PutVarint64(&catalog, static_cast<uint64_t>(stamp_));
-  PutVarint64(&catalog, table_id_next_);
-  PutVarint64(&catalog, tree_id_next_);
+  const bool has_columns = std::any_of(tables_.begin(), tables_.end(), [](const auto& table) {
+    return HasTypedColumns(table.second->schema());
+  });
+  const bool has_tablets = numbers_.cluster.active();
+  const bool has_snapshots = !snapshots_.empty() || may_hold_packed || has_columns || has_tablets;
+  PutVarint64(&catalog, has_tablets       ? kCatalogFormatWithTablets
+                        : has_columns     ? kCatalogFormatWithColumns
+                        : may_hold_packed ? kCatalogFormatWithCompression
+                        : has_snapshots   ? kCatalogFormatWithSnapshots
+                        : feeds_.empty()  ? format
+                                          : with_feeds);
+  PutVarint64(&catalog, static_cast<uint64_t>(numbers_.stamp));
+  PutVarint64(&catalog, numbers_.table_id);
+  PutVarint64(&catalog, numbers_.tree_id);
   PutVarint64(&catalog, keyspaces_.size());
   for (const auto& [name, tables] : keyspaces_) PutLengthPrefixed(&catalog, name);
   PutVarint64(&catalog, tables_.size());
@@ -761,6 +768,11 @@ std::string Engine::EncodeCatalog(const std::vector<VersionInFile>& versions) co
   if (!feeds_.empty() || has_snapshots) feeds_.Encode(&catalog);
   if (has_groups || has_snapshots) feeds_.groups().Encode(&catalog);
   if (has_snapshots) EncodeSnapshots(versions, &catalog);
+  if (has_tablets) {
+    std::string tablets;
+    EncodeTablets(&tablets);
+    PutLengthPrefixed(&catalog, tablets);
+  }
   return catalog;
 }
 
@@ -843,15 +855,15 @@ Status Engine::BeginLoad(std::string_view catalog) {
   uint64_t stamp = 0;
   uint64_t keyspaces = 0;
   if (!GetVarint64(&catalog, &format)) return malformed;
-  if (format == 0 || format > kCatalogFormatWithCompression) {
+  if (format == 0 || format > kCatalogFormatWithTablets) {
     return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
-                                                     ", this version reads 1 to 7");
+                                                     ", this version reads 1 to 9");
   }
-  if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &table_id_next_) ||
-      !GetVarint64(&catalog, &tree_id_next_) || !GetVarint64(&catalog, &keyspaces)) {
+  if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &numbers_.table_id) ||
+      !GetVarint64(&catalog, &numbers_.tree_id) || !GetVarint64(&catalog, &keyspaces)) {
     return malformed;
   }
-  stamp_ = static_cast<int64_t>(stamp);
+  numbers_.stamp = static_cast<int64_t>(stamp);
   for (uint64_t i = 0; i < keyspaces; ++i) {
     std::string_view name;
     if (!GetLengthPrefixed(&catalog, &name) || !IsName(name)) return malformed;
@@ -881,6 +893,10 @@ Status Engine::BeginLoad(std::string_view catalog) {
   if (format >= kCatalogFormatWithGroups && !feeds_.groups().Decode(&catalog, is_feed))
     return malformed;
   if (format >= kCatalogFormatWithSnapshots && !DecodeSnapshots(&catalog)) return malformed;
+  if (format >= kCatalogFormatWithTablets) {
+    std::string_view tablets;
+    if (!GetLengthPrefixed(&catalog, &tablets) || !TakeTablets(tablets)) return malformed;
+  }
   return catalog.empty() ? Status::Ok() : malformed;
 }
 

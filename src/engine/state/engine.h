@@ -7,7 +7,7 @@
 // belongs to the loop's thread. As a StateMachine it is what the journal recovers and snapshots.
 //
 // What was loaded can take the place of another engine that clients are using (DEBUG RELOAD): the
-// old one gives up an Inheritance, which is all that outlives it, and the new one takes it over.
+// old one gives up an CarriedState, which is all that outlives it, and the new one takes it over.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@
 #include "base/inline.h"
 #include "cellar/status.h"
 #include "engine/feeds/feed_set.h"
+#include "engine/state/cluster_state.h"
 #include "engine/state/mutation_check.h"
 #include "engine/state/snapshot_set.h"
 #include "engine/state/state_machine.h"
@@ -49,7 +50,7 @@ enum class Trees : uint8_t { kInUse, kAll };
 // All that outlives an engine whose state is dropped and loaded again while clients go on: what
 // they hold on to and no file holds. Everything else of the old engine dies with it, every Table
 // pointer too; what lasts longer than a turn (tasks, watches, cursors) has ids and looks them up.
-struct Inheritance {
+struct CarriedState {
   // Watches, by table id and by the names of tables that are not there. Of the same state they go
   // on as if nothing had happened. Of another one they are all broken, by the lineage, since ids
   // may stand for other tables then.
@@ -60,7 +61,7 @@ struct Inheritance {
   std::vector<std::unique_ptr<BTree>> trees_in_use;
 };
 
-class OldCells;
+class PreImages;
 
 class Engine final : public StateMachine {
  public:
@@ -83,9 +84,12 @@ class Engine final : public StateMachine {
   std::vector<Table*> Tables(std::string_view keyspace) const;  // ascending by name
 
   // Ids for what is about to be created; Apply moves the counters.
-  uint64_t table_id_next() const { return table_id_next_; }
-  uint64_t tree_id_next() const { return tree_id_next_; }
+  uint64_t table_id_next() const { return numbers_.table_id; }
+  uint64_t tree_id_next() const { return numbers_.tree_id; }
   const FeedSet& feeds() const { return feeds_; }
+
+  // --- the cluster (cluster_state.h); which rows are owned here, each table says
+  const ClusterState& cluster() const { return numbers_.cluster; }
 
   // --- named snapshots (snapshot_set.h)
   const SnapshotSet& snapshots() const { return snapshots_; }
@@ -98,15 +102,12 @@ class Engine final : public StateMachine {
   void HideDueSnapshots(int64_t now_micros) {
     if (now_micros >= snapshots_.next_due_micros() && snapshots_.HideDue(now_micros)) ForgetNames();
   }
-  // Memory that snapshots keep and no table uses; that they need besides trees.
-  uint64_t snapshots_held_bytes() const;
-  uint64_t snapshots_own_bytes() const;
   // The next kCopyTable of this source takes it.
   void PrepareCopy(std::unique_ptr<TableCopy> copy) { prepared_copy_ = std::move(copy); }
   // Versions of tables that no feed can ask for any more go. REQUIRES: undo has not begun.
   void ForgetHistoryBefore(int64_t micros) { feeds_.history().ForgetBefore(micros); }
   // The newest timestamp given out by the server (the stamp of the newest mutation).
-  int64_t stamp() const { return stamp_; }
+  int64_t stamp() const { return numbers_.stamp; }
 
   // --- change
   // A mutation from elsewhere, the log or a peer: each op is checked first (mutation_check.h).
@@ -128,16 +129,16 @@ class Engine final : public StateMachine {
   // The entry of a tree, for people: row 'r' f:q at 1700000000000000. Bytes that are no key of the
   // tree are quoted.
   std::string KeyText(uint64_t tree_id, std::string_view key) const;
-  void SetStamp(int64_t stamp) { stamp_ = stamp; }
+  void SetStamp(int64_t stamp) { numbers_.stamp = stamp; }
 
-  // --- what feeds tell of cells that were there (old_cells.h)
+  // --- what feeds tell of cells that were there (pre_images.h)
   // Does any feed tell of it?
   bool tells_old() const { return feeds_.tells_old(); }
   // Does one that covers this table, or a part of it? O(feeds) after a change of any schema.
   bool TellsOldOf(const Table& table) const;
   // Ops of this server's own are taken down before they are carried out, from here on; null: they
   // are not.
-  void TakeOldCells(OldCells* to) { old_cells_ = to; }
+  void TakePreImages(PreImages* to) { pre_images_ = to; }
 
   // --- undo: from BeginUndo on, every change can be taken back at once. O(1) for each table
   // touched.
@@ -156,9 +157,9 @@ class Engine final : public StateMachine {
   uint64_t lineage() const { return lineage_; }
   // Nothing but destruction is allowed afterwards, which frees the trees that are not given up.
   // REQUIRES: undo has not begun.
-  Inheritance GiveUp(Trees trees);
+  CarriedState GiveUp(Trees trees);
   // REQUIRES: the state has been loaded, and no client has seen it yet.
-  void Inherit(Inheritance inheritance, Continuity continuity);
+  void Inherit(CarriedState carried, Continuity continuity);
 
   // --- trees of dropped tables, and what snapshots have left behind in any tree
   // Frees at most about `entries_max` entries or nodes of them, fewer if they are large. True if
@@ -204,6 +205,13 @@ class Engine final : public StateMachine {
  private:
   using Keyspace = std::map<std::string, Table*, std::less<>>;
   struct Undo;
+  // Of the catalog, besides its tables.
+  struct Numbers {
+    uint64_t table_id{1};  // the next one's
+    uint64_t tree_id{1};
+    int64_t stamp{0};
+    ClusterState cluster;
+  };
   // A tree of a frozen table.
   struct VersionInFile {
     uint64_t file_id{0};
@@ -260,6 +268,11 @@ class Engine final : public StateMachine {
 
   void NoteName(const Table& table);  // that it has come by its name
 
+  // --- engine_tablets.cc
+  Status ApplyTabletOp(const DecodedOp& op);
+  void EncodeTablets(std::string* to) const;
+  [[nodiscard]] bool TakeTablets(std::string_view state);
+  static bool FitTable(const Tablets& tablets, const TableSchema& schema);
   // --- engine_snapshots.cc
   static constexpr uint64_t kSnapshotIdMax{uint64_t{1} << 48};
   struct LoadingVersions;
@@ -288,9 +301,7 @@ class Engine final : public StateMachine {
 
   std::map<std::string, Keyspace, std::less<>> keyspaces_;
   std::map<uint64_t, std::unique_ptr<Table>> tables_;
-  uint64_t table_id_next_{1};
-  uint64_t tree_id_next_{1};
-  int64_t stamp_{0};
+  Numbers numbers_;
   std::map<std::pair<std::string, std::string>, WatchedName> watched_names_;
   uint64_t lineage_{0};
   std::vector<std::unique_ptr<BTree>> garbage_;
@@ -306,7 +317,7 @@ class Engine final : public StateMachine {
   SnapshotSet snapshots_;
   std::unique_ptr<TableCopy> prepared_copy_;
   std::unique_ptr<LoadingVersions> loading_;
-  OldCells* old_cells_{nullptr};
+  PreImages* pre_images_{nullptr};
   mutable std::map<uint64_t, bool> tells_old_;  // by table, as far as it has been asked
   int64_t commit_micros_{0};                    // of the record that is being applied
   int64_t history_micros_{0};                   // of the step in it

@@ -19,7 +19,7 @@ bool Engine::TellsOldOf(const Table& table) const {
   if (!fresh) return at->second;
   const std::vector<const Feed*> feeds = feeds_.Feeds(table.keyspace());
   at->second = std::any_of(feeds.begin(), feeds.end(), [&table](const Feed* feed) {
-    return feed->tells_old_cells() && feed->CoversTable(table.name());
+    return feed->tells_pre_images() && feed->CoversTable(table.name());
   });
   return at->second;
 }
@@ -55,9 +55,9 @@ Status Engine::CreateFeed(const DecodedOp& op) {
   const auto keyspace = keyspaces_.find(op.first);
   const bool is_free = keyspace != keyspaces_.end() && !keyspace->second.contains(op.second) &&
                        feeds_.Find(op.first, op.second) == nullptr;
-  if (!is_free || !IsName(op.second) || op.id < table_id_next_ || feeds_.size() >= kFeedsMax)
+  if (!is_free || !IsName(op.second) || op.id < numbers_.table_id || feeds_.size() >= kFeedsMax)
     return Malformed("a feed that exists already");
-  table_id_next_ = op.id + 1;
+  numbers_.table_id = op.id + 1;
   if (feeds_.empty()) SeedHistory(feed.after_micros);
   feeds_.Add(std::move(feed));
   return Status::Ok();

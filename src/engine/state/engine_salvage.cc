@@ -148,9 +148,7 @@ void Engine::Reset() {
   keyspaces_.clear();
   tables_.clear();
   DestroyTrees(&garbage_);
-  table_id_next_ = 1;
-  tree_id_next_ = 1;
-  stamp_ = 0;
+  numbers_ = {};
   feeds_ = FeedSet();
   AddBuiltInKeyspaces();
 }

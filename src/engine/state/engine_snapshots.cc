@@ -51,9 +51,9 @@ Status Engine::CreateSnapshot(const DecodedOp& op) {
     return Malformed("a snapshot that cannot be read");
   const bool is_named = !op.second.empty();
   if ((is_named && !IsSnapshotName(op.second)) || !KeyspaceExists(op.first) ||
-      (is_named && snapshots_.FindAny(op.first, op.second) != nullptr) || op.id < table_id_next_ ||
-      op.id >= kSnapshotIdMax || definition.tree_id_first < tree_id_next_ ||
-      definition.tree_id_first >= kSnapshotIdMax)
+      (is_named && snapshots_.FindAny(op.first, op.second) != nullptr) ||
+      op.id < numbers_.table_id || op.id >= kSnapshotIdMax ||
+      definition.tree_id_first < numbers_.tree_id || definition.tree_id_first >= kSnapshotIdMax)
     return Malformed("a snapshot that exists already");
   auto snapshot = std::make_unique<NamedSnapshot>();
   snapshot->id = op.id;
@@ -72,8 +72,8 @@ Status Engine::CreateSnapshot(const DecodedOp& op) {
         table->Freeze(id++, snapshot->name, snapshot->created_micros, tree_id);
     tree_id += table->groups();
   }
-  table_id_next_ = id;
-  tree_id_next_ = std::max(tree_id_next_, tree_id);
+  numbers_.table_id = id;
+  numbers_.tree_id = std::max(numbers_.tree_id, tree_id);
   snapshots_.Add(std::move(snapshot));
   return Status::Ok();
 }
@@ -100,8 +100,8 @@ Status Engine::CopyTable(const DecodedOp& op) {
   const auto keyspace = keyspaces_.find(op.first);
   if (source == nullptr || keyspace == keyspaces_.end() || !IsName(op.second) ||
       keyspace->second.contains(op.second) || feeds_.Find(op.first, op.second) != nullptr ||
-      op.id < table_id_next_ || op.id >= kSnapshotIdMax ||
-      definition.tree_id_first < tree_id_next_ || definition.tree_id_first >= kSnapshotIdMax)
+      op.id < numbers_.table_id || op.id >= kSnapshotIdMax ||
+      definition.tree_id_first < numbers_.tree_id || definition.tree_id_first >= kSnapshotIdMax)
     return Malformed("a table that cannot be copied");
   // A prepared copy of another source is not for this record, and is dropped.
   std::unique_ptr<TableCopy> copy = std::move(prepared_copy_);
@@ -118,20 +118,6 @@ Status Engine::CopyTable(const DecodedOp& op) {
   AddTable(std::move(table));
   NoteName(*FindTableById(op.id));
   return Status::Ok();
-}
-
-// --- memory
-
-uint64_t Engine::snapshots_held_bytes() const {
-  uint64_t bytes = 0;
-  for (const Table* table : snapshots_.Tables()) bytes += table->held_bytes();
-  return bytes;
-}
-
-uint64_t Engine::snapshots_own_bytes() const {
-  uint64_t bytes = snapshots_.size() * sizeof(NamedSnapshot);
-  for (const Table* table : snapshots_.Tables()) bytes += table->own_bytes();
-  return bytes;
 }
 
 // --- files

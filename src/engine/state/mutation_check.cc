@@ -140,6 +140,10 @@ Status MutationCheck::Check(const DecodedOp& op, const Table* table) {
     case MutationOp::kDeleteRange:
     case MutationOp::kReclaimColumn:
       return table == nullptr ? Status::Ok() : CheckCell(op, *table);
+    case MutationOp::kRewrites:
+      return op.number <= static_cast<uint64_t>(MutationBuilder::Edge::kBegin)
+                 ? Status::Ok()
+                 : Wrong("an edge of rewrites that is neither");
     case MutationOp::kCreateKeyspace:
       return IsName(op.first) ? Status::Ok() : Wrong("an impossible name of a keyspace");
     case MutationOp::kRenameTable:

@@ -79,6 +79,18 @@ std::vector<Table*> SnapshotSet::Tables() const {
   return tables;
 }
 
+uint64_t SnapshotSet::held_bytes() const {
+  uint64_t bytes = 0;
+  for (const Table* table : Tables()) bytes += table->held_bytes();
+  return bytes;
+}
+
+uint64_t SnapshotSet::own_bytes() const {
+  uint64_t bytes = size() * sizeof(NamedSnapshot);
+  for (const Table* table : Tables()) bytes += table->own_bytes();
+  return bytes;
+}
+
 void SnapshotSet::Add(std::unique_ptr<NamedSnapshot> snapshot) {
   const uint64_t id = snapshot->id;
   if (!snapshot->name.empty()) {

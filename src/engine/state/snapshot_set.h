@@ -76,6 +76,9 @@ class SnapshotSet {
   std::vector<const NamedSnapshot*> In(std::string_view keyspace) const;
   std::vector<NamedSnapshot*> All() const;  // ascending by id
   std::vector<Table*> Tables() const;       // of all; ascending by id
+  // Memory that they keep and no table uses; that they need besides trees. O(trees)
+  uint64_t held_bytes() const;
+  uint64_t own_bytes() const;
 
   // REQUIRES: the id and the name are free.
   void Add(std::unique_ptr<NamedSnapshot> snapshot);

@@ -14,6 +14,7 @@
 #include "engine/keys/timestamp.h"
 #include "engine/request/read_options.h"
 #include "engine/table/table.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 namespace {
@@ -97,6 +98,7 @@ bool Index::MayOutgrow(size_t row_text_bytes, size_t change_bytes) const {
 }
 
 bool Index::entries_are_live() const {
+  if (table_.clamp() != nullptr) return false;
   return schema_.of_rows() ? table_.counts_are_live() : timed_entries_ == 0;
 }
 
@@ -239,17 +241,15 @@ void Index::ReadTurns(const FamilySchema& family, BTreeCursor& at, Turns* turns)
   const bool ages_alone =
       table_.family_counters(family).expiring_cells == 0 && !family.policy.depends_on_rank();
   int64_t from = 0;
-  uint64_t rank = 0;
+  VersionWalk walk(family.policy, false, 0);  // an entry says when it is due: no time is asked
   while (at.valid() && at.key().starts_with(column_)) {
-    if (++rank > family.policy.rank_kept_max()) return;
+    walk.Count();
+    if (walk.is_behind_last()) return;
     ++cells_evaluated_;
-    int64_t timestamp = 0;
     CellValue value;
-    // Neither can come from this engine, and a checksum guards the files.
-    const bool good = DecodeTimestamp(at.key().substr(column_.size()), &timestamp) > 0 &&
-                      DecodeCellValue(at.value(), &plain_, &value);
-    CELLAR_ASSERT(good);
-    const int64_t due = family.policy.DueMicros(rank, timestamp, value.expiry_micros);
+    const int64_t timestamp = StoredTimestamp(at.key().substr(column_.size()));
+    ReadStoredCell(at.value(), &plain_, &value);
+    const int64_t due = walk.DueOf(timestamp, value.expiry_micros);
     // A version that is due no later than a newer one never has a turn.
     if (due > from) {
       turns->Add({from, due}, timestamp, value.type, value.stored);
@@ -531,11 +531,15 @@ void Index::EvaluateIncluded(std::string_view row_key, Evaluation* evaluation) {
 // over, which may be many: after `steps` of them the search stops at *from, and nobody knows.
 Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t* steps, std::string* from) {
   const std::string_view values = entry_key.substr(0, order_.ValuesSize(entry_key));
+  // Rows that may collide are all of one set: others that stand here are compared with none.
+  const Tablets* const clamp = table_.clamp();
+  if (clamp != nullptr && !clamp->Owns(entry_key.substr(values.size()))) return Conflict::kNone;
   BTreeCursor& at = *entries_at_;
   for (at.Seek(from->empty() ? values : *from); at.valid() && at.key().starts_with(values);
        at.Next()) {
     if (at.key() == entry_key) continue;
-    if (IsThere(at.key(), at.value())) {
+    const bool is_owned = clamp == nullptr || clamp->Owns(at.key().substr(values.size()));
+    if (is_owned && IsThere(at.key(), at.value())) {
       from->assign(at.key());
       return Conflict::kFound;
     }
@@ -549,11 +553,12 @@ Index::Conflict Index::FindOther(std::string_view entry_key, uint64_t* steps, st
 }
 
 // At the end of a change: a collision that an op made, a later one may have taken away, so each is
-// looked up again.
+// looked up again. An entry that is left may be one of dead cells alone: it collides with nobody.
 Index::Conflict Index::FindConflict(Collision* collision) {
   Conflict worst = Conflict::kNone;
   for (const std::string& key : conflicts_) {
-    if (!entries_->Get(key).has_value()) continue;
+    const std::optional<std::string_view> value = entries_->Get(key);
+    if (!value || !IsThere(key, *value)) continue;
     uint64_t steps = kUniqueStepsMax;
     std::string from;
     worst = std::max(worst, FindOther(key, &steps, &from));

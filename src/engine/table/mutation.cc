@@ -45,6 +45,75 @@ class FieldReader {
   const char* const end_;
 };
 
+// The layout of each op, as the header shows it.
+CELLAR_INLINE bool ReadCellOp(FieldReader* from, DecodedOp* op) {
+  switch (op->op) {
+    case MutationOp::kTable:
+      return from->Number(&op->id);
+    case MutationOp::kRow:
+      return from->Bytes(&op->first);
+    case MutationOp::kPut:
+    case MutationOp::kAddInput:
+    case MutationOp::kMergeState:
+      return from->Number(&op->id) && from->Bytes(&op->first) && from->Fixed(&op->number) &&
+             from->Bytes(&op->second);
+    case MutationOp::kReplace:
+      return from->Number(&op->id) && from->Bytes(&op->first) && from->Fixed(&op->number) &&
+             from->Fixed(&op->replaced) && from->Bytes(&op->second);
+    case MutationOp::kDeleteCell:
+    case MutationOp::kReclaimColumn:
+      return from->Number(&op->id) && from->Bytes(&op->first) && from->Number(&op->number);
+    case MutationOp::kDeleteRange:
+      return from->Number(&op->id) && from->Bytes(&op->first) && from->Bytes(&op->second);
+    case MutationOp::kStep:
+    case MutationOp::kDeleteRow:
+      return true;
+    case MutationOp::kDeleteRows:
+      return from->Bytes(&op->first) && from->Bytes(&op->second);
+    case MutationOp::kRecordNumber:
+    case MutationOp::kRewrites:
+      return from->Number(&op->number);
+    case MutationOp::kPreImages:
+      return from->Number(&op->id) && from->Number(&op->number) && from->Bytes(&op->first);
+    default:
+      return false;
+  }
+}
+
+bool ReadSchemaOp(FieldReader* from, DecodedOp* op) {
+  switch (op->op) {
+    case MutationOp::kCreateKeyspace:
+    case MutationOp::kDropKeyspace:
+    case MutationOp::kTablets:
+      return from->Bytes(&op->first);
+    case MutationOp::kDropTable:
+    case MutationOp::kDropFeed:
+    case MutationOp::kDropSnapshot:
+      return from->Number(&op->id);
+    case MutationOp::kRenameTable:
+    case MutationOp::kFeedGroup:
+      return from->Number(&op->id) && from->Bytes(&op->first) && from->Bytes(&op->second);
+    case MutationOp::kCreateTable:
+    case MutationOp::kCreateFeed:
+    case MutationOp::kCreateSnapshot:
+    case MutationOp::kCopyTable:
+      return from->Bytes(&op->first) && from->Bytes(&op->second) && from->Number(&op->id) &&
+             from->Bytes(&op->third);
+    case MutationOp::kSetSchema:
+    case MutationOp::kTrimFeed:
+    case MutationOp::kTabletSplit:
+    case MutationOp::kTabletMerge:
+    case MutationOp::kTabletAssign:
+      return from->Number(&op->id) && from->Bytes(&op->first);
+    case MutationOp::kTruncateTable:
+      return from->Number(&op->id) && from->Number(&op->number);
+    case MutationOp::kCatalog:
+      return from->Number(&op->number);
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void MutationBuilder::Truncate(size_t size) {
@@ -145,11 +214,16 @@ void MutationBuilder::RecordNumber(uint64_t table_id, uint64_t next) {
   Number(next);
 }
 
-void MutationBuilder::OldCells(uint64_t ops, uint64_t cells, std::string_view lists) {
-  Op(MutationOp::kOldCells);
+void MutationBuilder::PreImages(uint64_t ops, uint64_t cells, std::string_view lists) {
+  Op(MutationOp::kPreImages);
   Number(ops);
   Number(cells);
   Bytes(lists);
+}
+
+void MutationBuilder::Rewrites(Edge edge) {
+  Op(MutationOp::kRewrites);
+  Number(static_cast<uint64_t>(edge));
 }
 
 void MutationBuilder::CreateKeyspace(std::string_view name) {
@@ -247,6 +321,34 @@ void MutationBuilder::CopyTable(std::string_view keyspace, std::string_view name
   Bytes(copy);
 }
 
+void MutationBuilder::SetTablets(std::string_view state) {
+  Op(MutationOp::kTablets);
+  Bytes(state);
+}
+
+void MutationBuilder::SplitTablet(uint64_t table_id, std::string_view bound) {
+  Op(MutationOp::kTabletSplit);
+  Number(table_id);
+  Bytes(bound);
+}
+
+void MutationBuilder::MergeTablets(uint64_t table_id, std::string_view row_key) {
+  Op(MutationOp::kTabletMerge);
+  Number(table_id);
+  Bytes(row_key);
+}
+
+void MutationBuilder::SetCatalog(uint64_t number) {
+  Op(MutationOp::kCatalog);
+  Number(number);
+}
+
+void MutationBuilder::AssignTablets(uint64_t table_id, std::string_view tablets) {
+  Op(MutationOp::kTabletAssign);
+  Number(table_id);
+  Bytes(tablets);
+}
+
 bool MutationReader::ReadStamp(int64_t* stamp) {
   uint64_t value = 0;
   if (!GetFixed64(&rest_, &value) || value > static_cast<uint64_t>(INT64_MAX)) return Damaged();
@@ -259,73 +361,13 @@ bool MutationReader::Damaged() {
   return false;
 }
 
-// The layout of each op, as the header shows it. An op that is not known is damage: a log of a
-// newer version must not be carried out in part.
+// An op that is not known is damage: a log of a newer version must not be carried out in part.
 bool MutationReader::Next(DecodedOp* op) {
   if (rest_.empty() || !status_.ok()) return false;
   op->op = static_cast<MutationOp>(rest_[0]);
   FieldReader fields(rest_.substr(1));
-  const auto number = [&fields](uint64_t* to) { return fields.Number(to); };
-  const auto fixed = [&fields](uint64_t* to) { return fields.Fixed(to); };
-  const auto bytes = [&fields](std::string_view* to) { return fields.Bytes(to); };
-  bool good = false;
-  switch (op->op) {
-    case MutationOp::kTable:
-    case MutationOp::kDropTable:
-    case MutationOp::kDropFeed:
-    case MutationOp::kDropSnapshot:
-      good = number(&op->id);
-      break;
-    case MutationOp::kRow:
-    case MutationOp::kCreateKeyspace:
-    case MutationOp::kDropKeyspace:
-      good = bytes(&op->first);
-      break;
-    case MutationOp::kPut:
-    case MutationOp::kAddInput:
-    case MutationOp::kMergeState:
-      good = number(&op->id) && bytes(&op->first) && fixed(&op->number) && bytes(&op->second);
-      break;
-    case MutationOp::kReplace:
-      good = number(&op->id) && bytes(&op->first) && fixed(&op->number) && fixed(&op->replaced) &&
-             bytes(&op->second);
-      break;
-    case MutationOp::kDeleteCell:
-    case MutationOp::kReclaimColumn:
-      good = number(&op->id) && bytes(&op->first) && number(&op->number);
-      break;
-    case MutationOp::kDeleteRange:
-    case MutationOp::kRenameTable:
-    case MutationOp::kFeedGroup:
-      good = number(&op->id) && bytes(&op->first) && bytes(&op->second);
-      break;
-    case MutationOp::kStep:
-    case MutationOp::kDeleteRow:
-      good = true;
-      break;
-    case MutationOp::kDeleteRows:
-      good = bytes(&op->first) && bytes(&op->second);
-      break;
-    case MutationOp::kRecordNumber:
-      good = number(&op->number);
-      break;
-    case MutationOp::kCreateTable:
-    case MutationOp::kCreateFeed:
-    case MutationOp::kCreateSnapshot:
-    case MutationOp::kCopyTable:
-      good = bytes(&op->first) && bytes(&op->second) && number(&op->id) && bytes(&op->third);
-      break;
-    case MutationOp::kSetSchema:
-    case MutationOp::kTrimFeed:
-      good = number(&op->id) && bytes(&op->first);
-      break;
-    case MutationOp::kOldCells:
-      good = number(&op->id) && number(&op->number) && bytes(&op->first);
-      break;
-    case MutationOp::kTruncateTable:
-      good = number(&op->id) && number(&op->number);
-      break;
-  }
+  const bool good =
+      op->op < MutationOp::kCreateKeyspace ? ReadCellOp(&fields, op) : ReadSchemaOp(&fields, op);
   rest_ = fields.rest();
   return good || Damaged();
 }

@@ -25,8 +25,12 @@
 //   kDeleteRow        (nothing)                        every cell of the row
 //   kDeleteRows       b begin, b end                   rows (encoded keys) in [begin, end)
 //   kReclaimColumn    v family id, b qualifier, v now  versions that the policy has dropped by `now`
-//   kOldCells         v ops, v cells, b lists          what the ops before it met, for feeds: changes
-//                                                      nothing (old_cells.h)
+//   kPreImages         v ops, v cells, b lists          what the ops before it met, for feeds: changes
+//                                                      nothing (pre_images.h)
+//   kRewrites         v whether it begins or ends      the puts from here on, to where it ends in the
+//                                                      same step, rewrite cells in their place as
+//                                                      another type (FAMILY ALTER ... CONVERT): for
+//                                                      feeds, changes nothing
 //   kRecordNumber     v next                           the record number that `*` gives next
 //   kCreateKeyspace   b name
 //   kDropKeyspace     b name                           with its tables
@@ -42,6 +46,13 @@
 //   kCreateSnapshot   b keyspace, b name, v snapshot id, b definition (snapshot_set.h)
 //   kDropSnapshot     v snapshot id
 //   kCopyTable        b keyspace, b name, v table id, b copy (table_copy.h)
+//   kTablets          b state                          what the set has of its cluster, all of it; that
+//                                                      it is part of none (state/cluster_state.h)
+//   kTabletSplit      v table id, b bound              the tablet with that bound ends there, and
+//                                                      another one begins (table/tablets.h)
+//   kTabletMerge      v table id, b row key            the tablet with that row and the next are one
+//   kCatalog          v number                         the schema is that of this number from here on
+//   kTabletAssign     v table id, b tablets            what the set owns of a table that is new
 //
 // `stamp` is the newest timestamp that the server has given out: with it the next one is larger,
 // also after a restart with a clock set back.
@@ -76,7 +87,8 @@ enum class MutationOp : uint8_t {
   kStep = 11,
   kAddInput = 12,
   kMergeState = 13,
-  kOldCells = 14,
+  kPreImages = 14,
+  kRewrites = 15,
   kCreateKeyspace = 20,
   kDropKeyspace = 21,
   kCreateTable = 22,
@@ -92,7 +104,15 @@ enum class MutationOp : uint8_t {
   kCreateSnapshot = 50,
   kDropSnapshot = 51,
   kCopyTable = 52,
+  // 60 to 79: ownership of rows. What is missing is kept for moves, cuts and EXEC over sets.
+  kTablets = 60,
+  kTabletSplit = 61,
+  kTabletMerge = 62,
+  kCatalog = 72,
+  kTabletAssign = 78,
 };
+
+inline bool IsOwnershipOp(MutationOp op) { return op >= MutationOp::kTablets; }
 
 inline constexpr size_t kMutationHeaderBytes{8};                        // the stamp
 inline constexpr size_t kMutationBeginBytes{kMutationHeaderBytes + 1};  // and the first kStep
@@ -177,7 +197,9 @@ class MutationBuilder {
 
   void DeleteRows(uint64_t table_id, std::string_view begin, std::string_view end);
   void RecordNumber(uint64_t table_id, uint64_t next);
-  void OldCells(uint64_t ops, uint64_t cells, std::string_view lists);
+  void PreImages(uint64_t ops, uint64_t cells, std::string_view lists);
+  enum class Edge : uint8_t { kEnd = 0, kBegin = 1 };
+  void Rewrites(Edge edge);
   void CreateKeyspace(std::string_view name);
   void DropKeyspace(std::string_view name);
   void CreateTable(std::string_view keyspace, std::string_view name, uint64_t table_id,
@@ -196,6 +218,11 @@ class MutationBuilder {
   void DropSnapshot(uint64_t snapshot_id);
   void CopyTable(std::string_view keyspace, std::string_view name, uint64_t table_id,
                  std::string_view copy);
+  void SetTablets(std::string_view state);
+  void SplitTablet(uint64_t table_id, std::string_view bound);
+  void MergeTablets(uint64_t table_id, std::string_view row_key);
+  void SetCatalog(uint64_t number);
+  void AssignTablets(uint64_t table_id, std::string_view tablets);
 
  private:
   void Op(MutationOp op) { *bytes_.Grow(1) = static_cast<char>(op); }
@@ -280,9 +307,9 @@ char* MutationBuilder::BeginPut(uint64_t table_id, const ResolvedPut& put,
 struct DecodedOp {
   MutationOp op{MutationOp::kTable};
   uint64_t id{0};           // table id, family id
-  uint64_t number{0};       // timestamp, now, next record number, first tree id
+  uint64_t number{0};       // timestamp, now, next record number, first tree id, Edge, catalog
   uint64_t replaced{0};     // of kReplace: the other version's timestamp
-  std::string_view first;   // qualifier, begin, row key, name, keyspace, schema
+  std::string_view first;   // qualifier, begin, row key, name, keyspace, schema, bound, tablets
   std::string_view second;  // cell value, input, state, end, name
   std::string_view third;   // schema of kCreateTable
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 
@@ -25,6 +26,7 @@ void ReadView::Detach() {
   pinned->table_id = table_->id();
   pinned->schema = *schema_;
   pinned->schema.access = nullptr;
+  if (clamp_ != nullptr) pinned->clamp = table_->shared_tablets();
   for (const FamilySchema& family : schema_->families) pinned->all_live.push_back(all_live(family));
   pinned->has_ghosts = has_ghosts();
   pinned->rows = rows();
@@ -51,6 +53,7 @@ void ReadView::Share(const ReadView& pinned) {
 void ReadView::UsePinned(const Pinned& pinned) {
   pinned_ = &pinned;
   schema_ = &pinned.schema;
+  clamp_ = pinned.clamp.get();
   table_ = nullptr;
   for (const BTreeSnapshot& tree : pinned.trees)
     cursors_.push_back(std::make_unique<BTreeCursor>(tree));
@@ -146,69 +149,43 @@ bool ReadView::ReadByCursor(std::string_view column, const FamilySchema& family,
   BTreeCursor& at = cursor(family.group);
   // Ranks count from the newest version, so only a policy without them lets us start in the middle.
   if (at_micros == kTimestampMax || family.policy.depends_on_rank()) {
-    at.Seek(column);
+    at.SeekNear(column);
   } else {
     version_key_.assign(column);
     PutTimestamp(&version_key_, at_micros);
-    at.Seek(version_key_);
+    at.SeekNear(version_key_);
   }
-  const size_t column_bytes = column.size();
-  const bool live = all_live(family);
-  uint64_t rank = 0;
-  for (; at.valid() && at.key().starts_with(column); at.Next()) {
-    ++rank;
-    int64_t timestamp = 0;
-    read->version = at.key().substr(column_bytes);
-    if (!LoadTimestamp(read->version, &timestamp) || !DecodeCellHead(at.value(), &read->value)) {
-      continue;
-    }
-    if (rank > family.policy.rank_kept_max()) return false;
-    if (timestamp > at_micros) continue;
-    if (live || !family.policy.Drops(rank, timestamp, read->value.expiry_micros, now_micros_)) {
-      return DecodeCellValue(at.value(), &plain_, &read->value);
-    }
-  }
-  return false;
+  ColumnWalk versions(at, column, {family.policy, all_live(family), now_micros_});
+  if (!versions.FindLive(at_micros)) return false;
+  read->version = versions.version();
+  ReadStoredCell(versions.value(), &plain_, &read->value);
+  return true;
 }
 
 bool ReadView::ColumnIsLive(BTreeCursor& at, std::string_view column_key,
                             const FamilySchema& family) const {
-  uint64_t rank = 0;
-  for (; at.valid() && at.key().starts_with(column_key); at.Next()) {
-    ++rank;
-    if (rank > family.policy.rank_kept_max()) return false;
-    int64_t timestamp = 0;
-    CellValue cell;
-    if (DecodeTimestamp(at.key().substr(column_key.size()), &timestamp) == 0 ||
-        !DecodeCellHead(at.value(), &cell)) {
-      continue;
-    }
-    if (!family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros_)) return true;
-  }
-  return false;
+  ColumnWalk versions(at, column_key, {family.policy, false, now_micros_});
+  return versions.FindLive(kTimestampMax);
 }
 
+// Neighbouring rows are mostly asked for one after the other, so each is looked for from the last
+// one on.
 bool ReadView::RowIsLive(std::string_view row_key) const {
-  std::string prefix;
   for (const FamilySchema& family : schema_->families) {
     if (entries(family.group) == 0) continue;
-    prefix.assign(row_key);
-    PutFamilyId(&prefix, family.id);
+    key_.assign(row_key);
+    PutFamilyId(&key_, family.id);
+    const size_t family_bytes = key_.size();
     BTreeCursor& at = cursor(family.group);
-    at.Seek(prefix);
+    at.SeekNear(key_);
     const bool live = all_live(family);
-    std::string column;
-    while (at.valid() && at.key().starts_with(prefix)) {
+    while (at.valid() && at.key().starts_with(key_)) {
       if (live) return true;
-      const size_t qualifier_bytes = family.order.EncodedSize(at.key().substr(prefix.size()));
+      const size_t qualifier_bytes = family.order.EncodedSize(at.key().substr(family_bytes));
       CELLAR_ASSERT(qualifier_bytes > 0);
-      column.assign(at.key().substr(0, prefix.size() + qualifier_bytes));
-      if (ColumnIsLive(at, column, family)) return true;
-      if (at.valid() && at.key().starts_with(column)) {
-        const KeyBound next = Successor(column);
-        if (next.at_end) break;
-        at.Seek(next.bytes);
-      }
+      version_key_.assign(at.key().substr(0, family_bytes + qualifier_bytes));
+      if (ColumnIsLive(at, version_key_, family)) return true;
+      if (at.valid() && at.key().starts_with(version_key_)) at.Leave(version_key_.size());
     }
   }
   return false;

@@ -1,5 +1,5 @@
-// ReadView: what one read sees: a schema, the trees of the groups, and the time that decides which
-// cells retention has dropped.
+// ReadView: what one read sees: a schema, the trees of the groups, the rows that this set owns, and
+// the time that decides which cells retention has dropped.
 //
 // Over a live table it borrows everything and costs nothing to make. Detach() turns it into a view
 // of O(1) snapshots that outlives writes, schema changes and the table itself. From then on another
@@ -47,7 +47,10 @@ class ReadView {
   ReadView() = default;  // of nothing; Bind it
   // `table` must outlive the view, or the view be detached before it changes.
   ReadView(const Table& table, int64_t now_micros)
-      : table_(&table), schema_(&table.schema()), now_micros_(table.ReadTime(now_micros)) {}
+      : table_(&table),
+        schema_(&table.schema()),
+        clamp_(table.clamp()),
+        now_micros_(table.ReadTime(now_micros)) {}
   ReadView(const ReadView&) = delete;
   ReadView& operator=(const ReadView&) = delete;
 
@@ -57,6 +60,7 @@ class ReadView {
     table_ = &table;
     schema_ = &table.schema();
     now_micros_ = table.ReadTime(now_micros);
+    clamp_ = table.clamp();
     finger_ = {};
     if (restricted_ != nullptr) [[unlikely]] {
       restricted_.reset();
@@ -79,6 +83,12 @@ class ReadView {
 
   uint64_t table_id() const { return pinned_ != nullptr ? pinned_->table_id : table_->id(); }
   const TableSchema& schema() const { return *schema_; }
+  // The rows that may be read; null: all of them. Trees and indexes may hold others, which whoever
+  // goes over them passes by: ranges of rows are cut by CompileRows.
+  const Tablets* clamp() const { return clamp_; }
+  bool Owns(std::string_view row_key) const { return clamp_ == nullptr || clamp_->Owns(row_key); }
+  // Table::CheckOwned. REQUIRES: attached.
+  Status CheckOwned(std::string_view row_key) const { return table_->CheckOwned(row_key); }
   int64_t now_micros() const { return now_micros_; }
   // True if every stored cell of the family is live.
   bool all_live(const FamilySchema& family) const;
@@ -125,6 +135,7 @@ class ReadView {
   struct Pinned {
     uint64_t table_id{0};
     TableSchema schema;
+    Tablets::Pointer clamp;
     std::vector<bool> all_live;  // parallel to schema.families
     bool has_ghosts{false};
     std::vector<BTreeSnapshot> trees;
@@ -146,6 +157,7 @@ class ReadView {
 
   const Table* table_{nullptr};
   const TableSchema* schema_{nullptr};
+  const Tablets* clamp_{nullptr};
   int64_t now_micros_{0};
   const Pinned* pinned_{nullptr};  // own_pinned_, or another view's
   std::unique_ptr<Pinned> own_pinned_;

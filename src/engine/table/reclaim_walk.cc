@@ -2,7 +2,7 @@
 #include "engine/table/reclaim_walk.h"
 
 #include "base/assert.h"
-#include "engine/keys/timestamp.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 namespace {
@@ -22,19 +22,19 @@ void SeekBehind(BTreeCursor& at, std::string_view prefix) {
 // *column := the column's key if retention drops one of them.
 uint64_t StepOverColumn(BTreeCursor& at, const FamilySchema& family, size_t column_bytes,
                         int64_t now_micros, std::string* column) {
-  uint64_t rank = 0;
+  VersionWalk walk(family.policy, false, now_micros);
   do {
-    ++rank;
-    int64_t timestamp = 0;
-    CellValue cell;
-    if (column->empty() && LoadTimestamp(at.key().substr(column_bytes), &timestamp) &&
-        DecodeCellHead(at.value(), &cell) &&
-        family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
-      column->assign(at.key().substr(0, column_bytes));
+    walk.Count();
+    if (column->empty()) {
+      CellValue cell;
+      ReadStoredHead(at.value(), &cell);
+      const int64_t timestamp = StoredTimestamp(at.key().substr(column_bytes));
+      if (walk.FateOf(timestamp, cell.expiry_micros) != Fate::kLive)
+        column->assign(at.key().substr(0, column_bytes));
     }
     at.Next();
   } while (at.valid() && at.shared_with_last() >= column_bytes);
-  return rank;
+  return walk.rank();
 }
 
 }  // namespace

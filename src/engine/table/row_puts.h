@@ -47,7 +47,7 @@ class RowPuts {
   // Adds a put of the same row whose value stands in `payload`, its mutation's. One that replaces a
   // version, or is too much, spoils the list.
   void Add(const ResolvedPut& put, std::string_view payload);
-  void Spoil() { complete_ = false; }
+  void MarkIncomplete() { complete_ = false; }
 
   // Sorts the puts by key. False if they are of no use.
   [[nodiscard]] bool Finish();

@@ -10,6 +10,7 @@
 #include "base/text/quote.h"
 #include "engine/keys/hyperloglog.h"
 #include "engine/keys/timestamp.h"
+#include "engine/table/version_walk.h"
 
 namespace cellar {
 namespace {
@@ -21,7 +22,8 @@ bool IsFlagged(std::string_view cell_value) { return CellHasFlags(cell_value, kC
 // What packing has saved of a cell; 0 if it is not packed.
 uint64_t SavedBytes(std::string_view cell_value) {
   CellValue cell;
-  if (!CellHasFlags(cell_value, kCellCompressed) || !DecodeCellHead(cell_value, &cell)) return 0;
+  if (!CellHasFlags(cell_value, kCellCompressed)) return 0;
+  ReadStoredHead(cell_value, &cell);
   const size_t plain_bytes = PlainBytesOf(cell.stored);
   return plain_bytes > cell.stored.size() ? plain_bytes - cell.stored.size() : 0;
 }
@@ -102,10 +104,26 @@ std::unique_ptr<Table> Table::Freeze(uint64_t id, std::string snapshot, int64_t 
   table->SetFrozen(std::move(snapshot), at_micros);
   table->counters_ = counters_;
   table->last_lsn_ = last_lsn_;
+  table->SetTablets(tablets_);
   for (size_t i = 0; i < groups_.size(); ++i) table->SetTree(i, groups_[i].tree->Freeze());
   if (table->indexes_ != nullptr) table->indexes_->SetTime(at_micros);
   if (table->indexes_ != nullptr && indexes_ != nullptr) table->indexes_->FreezeFrom(*indexes_);
   return table;
+}
+
+// What a view has read by is kept by it. An index asks at each UNIQUE value.
+void Table::SetTablets(Tablets::Pointer tablets) {
+  tablets_ = std::move(tablets);
+  clamp_ = tablets_ == nullptr || tablets_->owns_all() ? nullptr : tablets_.get();
+}
+
+Status Table::CheckOwned(std::string_view row_key) const {
+  if (clamp_ == nullptr || clamp_->Owns(row_key)) return Status::Ok();
+  std::string row;
+  const bool decoded = schema_.key.Decode(row_key, &row);
+  CELLAR_ASSERT(decoded);
+  return Status::Error(ErrorCode::kTryAgain,
+                       "row " + Quote(row) + " of table " + Quote(shown_name()) + " has moved");
 }
 
 uint64_t Table::held_bytes() const {
@@ -351,7 +369,8 @@ void Table::FoldHll(MutationOp op, const FamilySchema& family, std::string_view 
   CellValue cell{.type = ValueType::kHll, .expiry_micros = kNoExpiry, .stored = {}};
   const std::optional<std::string_view> old = groups_[family.group].tree->Get(key_.view());
   const bool merges = op == MutationOp::kMergeState;
-  if (old && DecodeCellHead(*old, &cell) && cell.type == ValueType::kHll) {
+  if (old) ReadStoredHead(*old, &cell);
+  if (old && cell.type == ValueType::kHll) {
     const bool changed = merges ? HllMerge(cell.stored, input, &folded_)
                                 : HllAdd(cell.stored, HllInputOf(input), &folded_);
     if (!changed) return;
@@ -547,18 +566,10 @@ void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier
   dropped_.clear();
   BTreeCursor& at = *groups_[family.group].cursor;
   const size_t column_bytes = key_.size();
-  uint64_t rank = 0;
-  for (at.Seek(key_.view()); at.valid() && at.key().starts_with(key_.view()); at.Next()) {
-    ++rank;
-    int64_t timestamp = 0;
-    CellValue cell;
-    if (!LoadTimestamp(at.key().substr(column_bytes), &timestamp) ||
-        !DecodeCellHead(at.value(), &cell)) {
-      continue;  // cannot come from this engine, and a checksum guards the files
-    }
-    if (family.policy.Drops(rank, timestamp, cell.expiry_micros, now_micros)) {
-      dropped_.push_back(timestamp);
-    }
+  at.Seek(key_.view());
+  ColumnWalk versions(at, key_.view(), {family.policy, false, now_micros});
+  while (versions.Next()) {
+    if (versions.fate() != Fate::kLive) dropped_.push_back(versions.timestamp_micros());
   }
   if (dropped_.empty()) return;
   // What is dropped was stored, so the row was there. No client could see it, so `visible` stays as
@@ -569,7 +580,8 @@ void Table::ReclaimColumn(const FamilySchema& family, std::string_view qualifier
     PutTimestamp(&key_, timestamp);
     (void)RemoveEntry(family, key_.view());
   }
-  if (dropped_.size() < rank) row_.perhaps_empty = false;  // a version of this column is left
+  if (dropped_.size() < versions.rank())
+    row_.perhaps_empty = false;  // a version of this column is left
   mutable_counters(family).reclaimed += dropped_.size();
 }
 
@@ -701,7 +713,7 @@ bool Table::SweepGhosts(uint64_t cells_max, std::string* position) {
 
 Table::Checkpoint Table::TakeCheckpoint() {
   EndRow();
-  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, watches_, {}, {}};
+  Checkpoint checkpoint{schema_, counters_, keyspace_, name_, watches_, tablets_, {}, {}};
   checkpoint.trees = TakeSnapshots();
   if (indexes_ != nullptr) checkpoint.indexes = indexes_->TakeCheckpoint();
   return checkpoint;
@@ -725,6 +737,7 @@ void Table::RollBackTo(const Checkpoint& checkpoint) {
   keyspace_ = checkpoint.keyspace;
   name_ = checkpoint.name;
   watches_ = checkpoint.watches;
+  SetTablets(checkpoint.tablets);
   if (indexes_ != nullptr) indexes_->RollBackTo(checkpoint.indexes);
 }
 
@@ -735,6 +748,7 @@ void Table::TakeOver(const Table& truncated) {
   counters_.record_number_next = truncated.counters_.record_number_next;
   last_lsn_ = truncated.last_lsn_;
   watches_ = truncated.watches_;
+  SetTablets(truncated.tablets_);
   watches_.NoteAll();
 }
 

@@ -35,6 +35,7 @@
 #include "engine/table/mutation.h"
 #include "engine/table/row_puts.h"
 #include "engine/table/table_watches.h"
+#include "engine/table/tablets.h"
 
 namespace cellar {
 
@@ -187,6 +188,17 @@ class Table {
   // (begin with an empty one). True when none is left.
   bool SweepGhosts(uint64_t cells_max, std::string* position);
 
+  // --- in a set of a cluster: the rows that the set owns
+  // Null outside of a cluster, where every row is.
+  const Tablets* tablets() const { return tablets_.get(); }
+  // Null too while the set owns every row: then nobody need ask.
+  const Tablets* clamp() const { return clamp_; }
+  const Tablets::Pointer& shared_tablets() const { return tablets_; }
+  // Of a row that a client names, where there is a clamp(): TRYAGAIN unless the set owns it.
+  // Commands come to its owner; who comes elsewhere has read an older map.
+  Status CheckOwned(std::string_view row_key) const;
+  void SetTablets(Tablets::Pointer tablets);
+
   // --- indexes
   bool has_indexes() const { return indexes_ != nullptr && !indexes_->empty(); }
   // Null if there are none.
@@ -205,6 +217,7 @@ class Table {
     std::string keyspace;
     std::string name;
     TableWatches watches;
+    Tablets::Pointer tablets;
     std::vector<BTreeSnapshot> trees;
     IndexSet::Checkpoint indexes;
   };
@@ -212,7 +225,8 @@ class Table {
   // REQUIRES: the checkpoint is of this table. Changes made since are undone.
   void RollBackTo(const Checkpoint& checkpoint);
 
-  // What outlives TRUNCATE, which is a change of all rows: the record number, the watches.
+  // What outlives TRUNCATE, which is a change of all rows: the record number, the watches, who owns
+  // which rows.
   void TakeOver(const Table& truncated);
 
   std::vector<BTreeSnapshot> TakeSnapshots();
@@ -300,6 +314,8 @@ class Table {
   TableSchema schema_;
   mutable KnownColumns known_columns_;  // a memory of what schema_ says
   TableCounters counters_;
+  Tablets::Pointer tablets_;
+  const Tablets* clamp_{nullptr};  // of tablets_
   std::vector<Group> groups_;
   TableWatches watches_;
   std::optional<uint64_t> swept_changes_;  // since the schema is what it is

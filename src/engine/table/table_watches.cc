@@ -1,6 +1,8 @@
 // See table_watches.h.
 #include "engine/table/table_watches.h"
 
+#include <utility>
+
 #include "base/assert.h"
 
 namespace cellar {
@@ -8,6 +10,38 @@ namespace cellar {
 void TableWatches::NoteWatchedRow(std::string_view row_key) {
   const auto row = rows_.find(row_key);
   if (row != rows_.end()) ++row->second.changes;
+  for (auto& [number, record] : records_) {
+    if (record.overflows || (!record.rows.empty() && record.rows.back() == row_key)) continue;
+    record.overflows = record.rows.size() == kRecordedMax;
+    if (record.overflows) {
+      record.rows = {};
+    } else {
+      record.rows.emplace_back(row_key);
+    }
+  }
+}
+
+uint64_t TableWatches::Record() {
+  records_.try_emplace(++record_last_);
+  notes_rows_ = true;
+  return record_last_;
+}
+
+std::optional<std::vector<std::string>> TableWatches::TakeRecord(uint64_t number) {
+  const auto record = records_.find(number);
+  if (record == records_.end()) return std::nullopt;
+  if (std::exchange(record->second.overflows, false)) return std::nullopt;
+  return std::exchange(record->second.rows, {});
+}
+
+void TableWatches::EndRecord(uint64_t number) {
+  records_.erase(number);
+  notes_rows_ = !rows_.empty() || !records_.empty();
+}
+
+void TableWatches::ForgetRecords() {
+  records_.clear();
+  notes_rows_ = !rows_.empty();
 }
 
 void TableWatches::NoteAll() {
@@ -18,6 +52,7 @@ void TableWatches::NoteAll() {
 uint64_t TableWatches::Watch(std::string_view row_key) {
   auto row = rows_.find(row_key);
   if (row == rows_.end()) row = rows_.emplace(row_key, Row{}).first;
+  notes_rows_ = true;
   ++row->second.watchers;
   return row->second.changes;
 }
@@ -27,6 +62,7 @@ void TableWatches::Unwatch(std::string_view row_key) {
   if (row == rows_.end()) return;
   CELLAR_ASSERT(row->second.watchers > 0);
   if (--row->second.watchers == 0) rows_.erase(row);
+  notes_rows_ = !rows_.empty() || !records_.empty();
 }
 
 std::optional<uint64_t> TableWatches::RowChanges(std::string_view row_key) const {

@@ -21,14 +21,25 @@ size_t BodyBytesMax(FrameKind kind) {
       return kChunkBytesMax + 8;
     case FrameKind::kRecords:
     case FrameKind::kAppend:
+    case FrameKind::kCall:
       return kFrameBytesLimit - kLengthMin;
+    case FrameKind::kReply:
+    case FrameKind::kMore:
+    case FrameKind::kChannel:
+    case FrameKind::kMoved:
+    case FrameKind::kCancel:
+    case FrameKind::kCredit:
+    case FrameKind::kMessage:
+      return kFrameBytesMax - kLengthMin;
     case FrameKind::kInstall:
+      return 2 << 20;  // it names the set's members and users
     case FrameKind::kHello:
       return 64 << 10;
     case FrameKind::kFollow:
-    case FrameKind::kError:
     case FrameKind::kOrderAnswer:
       return 4096;
+    case FrameKind::kError:
+      return kErrorTextBytesMax;
     default:
       return 128;
   }
@@ -45,6 +56,7 @@ Status NoFrame(const char* what) { return Status::Error(ErrorCode::kCorruption, 
 FrameHead DecodeHead(std::string_view hashed) {
   return {.kind = static_cast<FrameKind>(hashed[0]),
           .room = hashed[1] != '\0',
+          .awaits = hashed[2] != '\0',
           .term = DecodeFixed32(hashed.data() + 4),
           .from = DecodeFixed64(hashed.data() + 8),
           .sent_micros = static_cast<int64_t>(DecodeFixed64(hashed.data() + 16)),
@@ -53,17 +65,21 @@ FrameHead DecodeHead(std::string_view hashed) {
 
 }  // namespace
 
-std::string WhatItSays(const Frame& frame) {
-  std::string text{"it says: "};
-  for (const char c : frame.body.substr(0, 200)) text.push_back(c >= ' ' && c <= '~' ? c : '?');
-  return text;
+std::string PrintableText(std::string_view text) {
+  std::string printable(text.substr(0, kPeerTextBytesMax));
+  for (char& c : printable)
+    if (c < ' ' || c > '~') c = '?';
+  return printable;
 }
+
+std::string WhatItSays(const Frame& frame) { return "it says: " + PrintableText(frame.body); }
 
 void BeginFrame(const FrameHead& head, std::string* bytes) {
   bytes->assign(kFrameHashEnd, '\0');
   bytes->push_back(static_cast<char>(head.kind));
   bytes->push_back(head.room ? '\1' : '\0');
-  bytes->append(2, '\0');
+  bytes->push_back(head.awaits ? '\1' : '\0');
+  bytes->push_back('\0');
   PutFixed32(bytes, head.term);
   PutFixed64(bytes, head.from);
   PutFixed64(bytes, static_cast<uint64_t>(head.sent_micros));
@@ -98,7 +114,8 @@ Status FrameReader::CheckHead(std::string_view rest) const {
     return NoFrame("a frame of no such length");
   // Only a record that would not fit makes one longer, and then it is alone in it.
   const size_t first = FirstRecordAt(static_cast<FrameKind>(kind));
-  const bool longer = length > kFrameBytesMax;
+  // Or one call.
+  const bool longer = length > kFrameBytesMax && static_cast<FrameKind>(kind) != FrameKind::kCall;
   if (!longer || rest.size() < first + 4) return Status::Ok();
   const size_t record_bytes = DecodeFixed32(rest.data() + first) + kRecordHashEnd;
   if (first + record_bytes != kFrameHashEnd + length)

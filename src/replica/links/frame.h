@@ -7,7 +7,9 @@
 //        4    8  hash u64: XXH3 of them, seed = length
 //       12    1  kind u8
 //       13    1  room u8: 1 if the sender's disk has room for records
-//       14    2  zero
+//       14    1  awaits u8: 1 if readers there wait for what is committed: they are to be told at
+//                once, and not with the next record or heartbeat
+//       15    1  zero
 //       16    4  term u32: the sender's epoch
 //       20    8  from u64: the sender's node id
 //       28    8  sent i64: the sender's monotonic clock, microseconds
@@ -37,11 +39,15 @@
 //                            i64; its address, and all that it lists (both length-prefixed). Then,
 //                            from versions that know level 2 on: the level that it knows u32;
 //                            flags u8: 1 it is no member by what is committed there, 2 nor is who
-//                            gets this; replica-kind u8 (MemberKind); version (length-prefixed)
+//                            gets this; replica-kind u8 (MemberKind); version (length-prefixed);
+//                            replica-priority plus one u64
 //   kReadIndex  23 member    ticket u64: up to where must be applied what is read now?
 //   kReadAnswer 24 leader    ticket u64; commit: epoch u32, seq u64
 //   kOrder     25  member    ticket u64; what the leader is asked to do u8 (set_order.h); node u64
 //   kOrderAnswer 26 leader   ticket u64; 0 refused, 1 done, 2 not now u8; text (length-prefixed)
+//   kCall ... kCredit: 32 - 38: what is said on command links (cluster/call_frames.h)
+//   kMessage   57 member     what is published there (server/message_links.h)
+//   kWrote, kUnblock: 61, 62: on command links
 //
 // Two links lead from a follower to its leader: the control link (`PEER ... follow`), which carries
 // all but kChunk, and while a copy comes the bulk link (`PEER ... bulk`, the ticket in place of the
@@ -76,6 +82,8 @@ inline constexpr size_t kLongFrameBytes{256 << 10};
 inline constexpr size_t kFrameBytesLimit{kRecordPayloadBytesMax + kRecordHeaderBytes + 4096};
 inline constexpr size_t kChunkBytesMax{1 << 20};
 inline constexpr uint32_t kPeerVersion{1};
+// Records that go together in one frame.
+inline constexpr size_t kFrameRecordsMax{kFrameBytesMax - 4096};
 inline constexpr size_t kRecordsHeadBytes{12};  // of a kRecords' body, before its records
 inline constexpr size_t kAppendHeadBytes{37};   // of a kAppend's
 
@@ -101,12 +109,23 @@ enum class FrameKind : uint8_t {
   kReadAnswer = 24,
   kOrder = 25,
   kOrderAnswer = 26,
+  kCall = 32,
+  kReply = 33,
+  kMore = 34,
+  kChannel = 35,
+  kMoved = 36,
+  kCancel = 37,
+  kCredit = 38,
+  kMessage = 57,
+  kWrote = 61,
+  kUnblock = 62,
 };
-inline constexpr FrameKind kFrameKindLast{FrameKind::kOrderAnswer};
+inline constexpr FrameKind kFrameKindLast{FrameKind::kUnblock};
 
 struct FrameHead {
   FrameKind kind{FrameKind::kError};
   bool room{true};
+  bool awaits{false};
   uint32_t term{0};
   uint64_t from{0};
   int64_t sent_micros{0};
@@ -129,7 +148,7 @@ class FrameReader {
  public:
   // What may come: of others not even the bytes are taken.
   FrameReader(std::initializer_list<FrameKind> kinds) {
-    for (const FrameKind kind : kinds) kinds_ |= 1u << static_cast<unsigned>(kind);
+    for (const FrameKind kind : kinds) kinds_ |= uint64_t{1} << static_cast<unsigned>(kind);
   }
   // Forgets what has come.
   void Clear() {
@@ -151,7 +170,7 @@ class FrameReader {
   // What stands at the front of `rest`, of which the head is there.
   Status CheckHead(std::string_view rest) const;
 
-  uint32_t kinds_{0};  // bits
+  uint64_t kinds_{0};  // bits
   std::string buffer_;
   size_t begin_{0};
 };
@@ -181,7 +200,12 @@ class BodyReader {
   bool ok_{true};
 };
 
-// Of a kError, for the log: one line, of what can be printed.
+// A text from a peer, for the log or a reply: one line of ASCII, cut to kPeerTextBytesMax.
+inline constexpr size_t kPeerTextBytesMax{1000};
+std::string PrintableText(std::string_view text);
+// Of the text of a kError its reader takes so much.
+inline constexpr size_t kErrorTextBytesMax{4096};
+// Of a kError, for the log.
 std::string WhatItSays(const Frame& frame);
 
 void PutLsn(std::string* body, Lsn lsn);

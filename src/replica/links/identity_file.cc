@@ -1,11 +1,16 @@
 // See identity_file.h.
 #include "replica/links/identity_file.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <optional>
 
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "replica/links/identity_check.h"
+#include "replica/links/slot_seal.h"
 
 namespace cellar {
 namespace {
@@ -47,6 +52,18 @@ std::optional<uint64_t> DecodeSlot(std::string_view slot, Identity* identity) {
 Result<std::unique_ptr<IdentityFile>> IdentityFile::Open(FileSystem& files,
                                                          const std::string& directory,
                                                          const Identity& fresh) {
+  return OpenAs(files, directory, fresh, Older::kRefused);
+}
+
+Result<std::unique_ptr<IdentityFile>> IdentityFile::OpenAnew(FileSystem& files,
+                                                             const std::string& directory,
+                                                             const Identity& fresh) {
+  return OpenAs(files, directory, fresh, Older::kTaken);
+}
+
+Result<std::unique_ptr<IdentityFile>> IdentityFile::OpenAs(FileSystem& files,
+                                                           const std::string& directory,
+                                                           const Identity& fresh, Older older) {
   CELLAR_ASSERT(fresh.node != 0);
   const std::string path = JoinPath(directory, kReplicaFileName);
   ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
@@ -64,7 +81,7 @@ Result<std::unique_ptr<IdentityFile>> IdentityFile::Open(FileSystem& files,
   ASSIGN_OR_RETURN(auto file, files.OpenForWriting(path));
   std::unique_ptr<IdentityFile> opened(new IdentityFile(std::move(file)));
   bool sound = false;
-  for (size_t at = 0; at < bytes.size(); at += kSlotBytes) {
+  for (size_t at = 0; at < std::min(bytes.size(), 2 * kSlotBytes); at += kSlotBytes) {
     Identity identity;
     const auto generation = DecodeSlot(std::string_view(bytes).substr(at), &identity);
     if (!generation || (sound && *generation < opened->generation_)) continue;
@@ -72,7 +89,14 @@ Result<std::unique_ptr<IdentityFile>> IdentityFile::Open(FileSystem& files,
     opened->generation_ = *generation;
     sound = true;
   }
-  if (sound) return opened;
+  if (older == Older::kRefused)
+    RETURN_IF_ERROR(CheckNewest(path, bytes, kIdentitySealOffset, opened->generation_, 0));
+  if (sound) {
+    // What a failed write has left may be read and not be on the disk: it is relied on from here
+    // on.
+    RETURN_IF_ERROR(opened->Write(Identity(opened->identity_)));
+    return opened;
+  }
   return Status::Error(ErrorCode::kCorruption, path + ": neither of its two slots is sound");
 }
 
@@ -84,7 +108,7 @@ Result<std::optional<Identity>> IdentityFile::Read(FileSystem& files,
   ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(files, path));
   std::optional<Identity> newest;
   uint64_t newest_generation = 0;
-  for (size_t at = 0; at < bytes.size(); at += kSlotBytes) {
+  for (size_t at = 0; at < std::min(bytes.size(), 2 * kSlotBytes); at += kSlotBytes) {
     Identity identity;
     const auto generation = DecodeSlot(std::string_view(bytes).substr(at), &identity);
     if (!generation || (newest && *generation < newest_generation)) continue;
@@ -95,12 +119,41 @@ Result<std::optional<Identity>> IdentityFile::Read(FileSystem& files,
   return Status::Error(ErrorCode::kCorruption, path + ": neither of its two slots is sound");
 }
 
+Status CheckIdentitySlots(FileSystem& files, const std::string& directory) {
+  const std::string path = JoinPath(directory, kReplicaFileName);
+  ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
+  if (!exists) return Status::Ok();
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(files, path));
+  const auto damaged = [&path](std::string_view what, size_t at) {
+    return Status::Error(
+        ErrorCode::kCorruption,
+        fmt::format("{}: the {} at offset {} is not sound: what the other one says may be what was "
+                    "so before the last change",
+                    path, what, at));
+  };
+  // What was never written is a hole.
+  for (size_t at = 0; at < std::min(bytes.size(), 2 * kSlotBytes); at += kSlotBytes) {
+    const std::string_view slot = PartOf(bytes, at, kSlotBytes);
+    Identity identity;
+    if (!IsBlank(slot) && !DecodeSlot(slot, &identity)) return damaged("slot", at);
+  }
+  const std::string_view seal = PartOf(bytes, kIdentitySealOffset, kSealBytes);
+  if (!IsBlank(seal) && !DecodeSeal(seal)) return damaged("seal", kIdentitySealOffset);
+  if (bytes.size() > kIdentityFileBytes)
+    return Status::Error(
+        ErrorCode::kCorruption,
+        fmt::format("{}: {} bytes stand behind its end", path, bytes.size() - kIdentityFileBytes));
+  return Status::Ok();
+}
+
 Status IdentityFile::Write(const Identity& identity) {
   const uint64_t generation = generation_ + 1;
   RETURN_IF_ERROR(file_->WriteAt(generation % 2 * kSlotBytes, EncodeSlot(identity, generation)));
   RETURN_IF_ERROR(file_->Sync());
   identity_ = identity;
   generation_ = generation;
+  // Without it the slot counts all the same.
+  (void)file_->WriteAt(kIdentitySealOffset, EncodeSeal({.generation = generation, .boot = 0}));
   return Status::Ok();
 }
 

@@ -102,13 +102,8 @@ std::optional<TailCache::Piece> TailCache::Behind(Lsn after, size_t bytes_max) c
     begin += place.bytes;
   }
   if (bytes.size() - begin <= bytes_max) return Piece{bytes.substr(begin), chunk->last};
-  size_t end = begin;
-  while (end < bytes.size() && (end == begin || end - begin < bytes_max)) {
-    const RecordPlace place = PlaceOfRecord(bytes.substr(end));
-    end += place.bytes;
-    before = place.lsn;
-  }
-  return Piece{bytes.substr(begin, end - begin), before};
+  const RecordPlace end = PlaceOfRecords(bytes.substr(begin), bytes_max);
+  return Piece{bytes.substr(begin, end.bytes), end.lsn};
 }
 
 }  // namespace cellar

@@ -40,8 +40,8 @@ class TailCache final : public RecordSink {
     std::string_view records;  // whole ones; good until the cache changes
     Lsn last;
   };
-  // Records behind `after`, about `bytes_max` bytes, at least one; empty at the end. Nullopt if
-  // the cache does not reach back so far, or no record is numbered so.
+  // Records behind `after`, `bytes_max` bytes at most, or one that is longer; empty at the end.
+  // Nullopt if the cache does not reach back so far, or no record is numbered so.
   std::optional<Piece> Behind(Lsn after, size_t bytes_max) const;
 
  private:

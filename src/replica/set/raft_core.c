@@ -60,6 +60,8 @@ const char* raft_core_version(void) {
 
 const char* raft_core_error(int code) { return raft_strerror(code); }
 
+int raft_core_is_conflict(int code) { return code == RAFT_SHUTDOWN; }
+
 // The library has no use for addresses but to be different.
 static void AddressOf(uint64_t id, char text[24]) {
   snprintf(text, 24, "%llu", (unsigned long long)id);
@@ -469,6 +471,7 @@ int raft_core_transfer(RaftCore* core, uint64_t now_ms, uint64_t to, RaftUpdate*
   (void)core; (void)now_ms; (void)to; (void)update; RAFT_CORE_ABSENT
 }
 const char* raft_core_error(int code) { (void)code; RAFT_CORE_ABSENT }
+int raft_core_is_conflict(int code) { (void)code; RAFT_CORE_ABSENT }
 void raft_core_message(const RaftCore* core, uint32_t i, RaftMessage* message) {
   (void)core; (void)i; (void)message; RAFT_CORE_ABSENT
 }

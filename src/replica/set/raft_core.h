@@ -62,8 +62,8 @@ typedef struct RaftMessage {
   uint8_t version;
   uint16_t features;  // of results
   uint16_t capacity;  // likewise
-  // kRaftVote: the candidate's last entry; kRaftTimeoutNow: the leader's. kRaftAppendResult: index
-  // only.
+  // kRaftVote: the candidate's last entry; kRaftTimeoutNow: the leader's. kRaftAppendResult: the
+  // index, and beside the core the term of that entry plus one, 0 if that is not said.
   uint64_t candidate;
   uint64_t last_index;
   uint64_t last_term;
@@ -139,6 +139,8 @@ int raft_core_installed(RaftCore* core, uint64_t now_ms, const RaftSnapshot* sna
 // To `to`, or, if that is 0, to whom the core chooses.
 int raft_core_transfer(RaftCore* core, uint64_t now_ms, uint64_t to, RaftUpdate* update);
 const char* raft_core_error(int code);
+// What is committed is not what a leader has.
+int raft_core_is_conflict(int code);
 
 // A message of the last step; i < update->n_messages.
 void raft_core_message(const RaftCore* core, uint32_t i, RaftMessage* message);

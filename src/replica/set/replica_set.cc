@@ -31,14 +31,30 @@ ReplicaSet::~ReplicaSet() { raft_core_free(core_); }
 
 // Term and vote come from their own file, which may be older than the log: an entry of a later term
 // proves that the term has come, and then the vote of the older one means nothing.
-void ReplicaSet::Start(uint32_t term, uint64_t vote, EntryLog log, Lsn committed) {
+void ReplicaSet::Start(uint32_t term, uint64_t vote, EntryLog log, Lsn committed, Begins begins) {
   CELLAR_ASSERT(core_ == nullptr);
   log_ = std::move(log);
   term_ = std::max(term, log_.last().epoch);
   vote_ = term_ == term ? vote : 0;
   commit_ = std::max(committed, log_.snapshot());
   durable_ = log_.appended();
-  StartCore();
+  held_ = begins == Begins::kHeld;
+  if (!held_) return StartCore();
+  waits_to_start_ = true;
+  timer_micros_ = INT64_MAX;
+}
+
+// If the term cannot be saved the caller comes again.
+void ReplicaSet::Release(uint32_t newest_term) {
+  CELLAR_ASSERT(held_);
+  if (newest_term != 0) {
+    newest_term = std::max(newest_term, term_);
+    if (!host_.SaveVote(newest_term, options_.node).ok()) return;
+    term_ = newest_term;
+    vote_ = options_.node;
+  }
+  held_ = false;
+  StartAgain();
 }
 
 // The members in scratch memory that lives until the next step. In the order of their ids: the core
@@ -73,6 +89,7 @@ void ReplicaSet::StartCore() {
                                     [](const SetMember& member) { return member.votes(); });
   const SetMember* const own = members.Find(options_.node);
   if (voters == 1 && own != nullptr && own->votes() && !faults_.no_new_term) {
+    if (term_ == UINT32_MAX) return Break("there is no term left");
     if (!host_.SaveVote(term_ + 1, options_.node).ok()) {
       waits_to_start_ = true;
       return;
@@ -126,14 +143,28 @@ void ReplicaSet::Stop() {
 // The core takes all that it is told of the log at its start for durable. A snapshot that is being
 // fetched comes first.
 void ReplicaSet::StartAgain() {
-  if (waits_to_start_ && !installing_ && log_.DurableIndex(durable_) >= log_.last().seq)
+  if (waits_to_start_ && !held_ && !installing_ && log_.DurableIndex(durable_) >= log_.last().seq)
     StartCore();
+}
+
+void ReplicaSet::BeginAnew() {
+  Stop();
+  waits_to_start_ = true;
+  timer_micros_ = now() + options_.heartbeat_micros;
+  host_.OnRoleChanged();
+  StartAgain();
 }
 
 void ReplicaSet::Break(std::string_view why) {
   Stop();
   waits_to_start_ = false;
   host_.OnBroken(why);
+}
+
+void ReplicaSet::Contradict(std::string_view why) {
+  Stop();
+  waits_to_start_ = false;
+  host_.OnContradicted(why);
 }
 
 // --- events
@@ -163,6 +194,7 @@ void ReplicaSet::OnDurable(uint64_t appended) {
   durable_ = appended;
   if (core_ == nullptr) return StartAgain();
   if (installing_) return;
+  NoteOwn();
   const uint64_t index = log_.DurableIndex(durable_);
   if (index <= raft_core_stored_index(core_)) return;
   RunSafely(nullptr, [&](uint64_t now_ms, RaftUpdate* update) {
@@ -170,9 +202,16 @@ void ReplicaSet::OnDurable(uint64_t appended) {
   });
 }
 
+// A leader counts what is on its own disk.
+void ReplicaSet::NoteOwn() {
+  if (lead_term_ == 0) return;
+  const uint64_t index = log_.DurableIndex(durable_);
+  past_.NoteOwn({lead_term_, index}, log_.TermOf(index));
+}
+
 void ReplicaSet::OnTimer() {
   if (core_ == nullptr) {
-    timer_micros_ = waits_to_start_ ? now() + options_.heartbeat_micros : INT64_MAX;
+    timer_micros_ = waits_to_start_ && !held_ ? now() + options_.heartbeat_micros : INT64_MAX;
     return StartAgain();
   }
   if (now_ms() < raft_core_timeout_at(core_)) return SetTimer();
@@ -304,8 +343,8 @@ Status ReplicaSet::ChangeMembers(SetMembers members) {
 
 // --- what follows from a step
 
-template <typename Step>
 // A step of the core, and all that follows from it, before any other step is taken.
+template <typename Step>
 int ReplicaSet::Run(const SetMessage* message, Step step) {
   CELLAR_ASSERT(core_ != nullptr);
   RaftUpdate update{};
@@ -317,14 +356,27 @@ int ReplicaSet::Run(const SetMessage* message, Step step) {
 template <typename Step>
 void ReplicaSet::RunSafely(const SetMessage* message, Step step) {
   const int code = Run(message, step);
-  if (code != 0) Break(std::string("a step of the core failed: ") + raft_core_error(code));
+  if (code == 0) return;
+  const std::string text = raft_core_error(code);
+  if (raft_core_is_conflict(code)) return Contradict("a leader has other records: " + text);
+  Break("a step of the core failed: " + text);
 }
 
+// A frame that the core fails at may be damaged: what the core has made of it is forgotten. One
+// that comes again and again is not.
 void ReplicaSet::StepReceive(const SetMessage& message) {
   if (core_ == nullptr) return;
-  RunSafely(&message, [&](uint64_t now_ms, RaftUpdate* update) {
+  asked_is_old_ = message.raft.term < term_;
+  const int code = Run(&message, [&](uint64_t now_ms, RaftUpdate* update) {
     return raft_core_receive(core_, now_ms, &message.raft, update);
   });
+  asked_is_old_ = false;
+  if (code == 0) return;
+  const std::string text = raft_core_error(code);
+  step_fault_ = Status::Error(ErrorCode::kCorruption, "a frame cannot be followed: " + text);
+  if (!sense_.BelieveContradiction(message.raft.peer, message.raft.term)) return BeginAnew();
+  if (raft_core_is_conflict(code)) return Contradict("a leader has other records: " + text);
+  Break("a step of the core failed: " + text);
 }
 
 // What a step asks for, in the order in which it must happen: a promise is durable before anybody
@@ -333,10 +385,12 @@ void ReplicaSet::Carry(const RaftUpdate& update, const SetMessage* message) {
   if (update.vote_changed != 0 && !SaveVote()) return;
   if (update.begins_install != 0) installing_ = true;
   if (update.first_entry != 0) TakeEntries(update, message);
+  if (core_ == nullptr) return;
   NoteRole();
   NoteCommit();
   SendMessages(update.n_messages);
   if (core_ == nullptr) return;
+  TellCommits();
   SetTimer();
   if (update.begins_install != 0) {
     CELLAR_ASSERT(message != nullptr);  // only what a peer offers is installed
@@ -352,6 +406,10 @@ void ReplicaSet::Carry(const RaftUpdate& update, const SetMessage* message) {
 // What a step has promised is on the disk before anybody hears of it. If it cannot be, the step is
 // as good as never done: the core begins again from what is there.
 bool ReplicaSet::SaveVote() {
+  if (raft_core_term(core_) > UINT32_MAX) {
+    Break("there is no term left");
+    return false;
+  }
   const auto term = static_cast<uint32_t>(raft_core_term(core_));
   const uint64_t vote = raft_core_vote(core_);
   if (term == term_ && vote == vote_) return true;
@@ -382,8 +440,12 @@ void ReplicaSet::TakeEntries(const RaftUpdate& update, const SetMessage* message
   if (message == nullptr) return;  // submitted: they stand in the log
   const std::vector<LogRecord>& records = message->records;
   CELLAR_ASSERT(update.n_entries <= records.size());
+  // The core knows no more of the commit than it has been told since its start.
+  if (update.first_entry <= commit_.seq) {
+    return Contradict("the leader has another record " + std::to_string(update.first_entry) +
+                      ", and up to " + std::to_string(commit_.seq) + " all are committed here");
+  }
   for (size_t i = records.size() - update.n_entries; i < records.size(); ++i) {
-    CELLAR_ASSERT(records[i].lsn.seq > commit_.seq);
     const bool appended = log_.Append(records[i].lsn, records[i].kind, records[i].payload);
     CELLAR_ASSERT(appended);
     host_.AppendEntry(records[i]);
@@ -409,7 +471,10 @@ void ReplicaSet::NoteRole() {
     open_index_ = log_.last().epoch == term_ || faults_.no_barrier ? log_.last().seq : 0;
     lease_.Restart();
     lease_lost_ = false;
-    rooms_.clear();
+    lacking_.clear();
+    sense_.ForgetSent();
+    NoteOwn();
+    others_.clear();
     changed = true;
   } else if (!leads_now && lead_term_ != 0) {
     StepDown();
@@ -558,9 +623,9 @@ Lsn ReplicaSet::MatchOf(uint64_t node) const {
 }
 
 bool ReplicaSet::has_room(uint64_t node) const {
-  const auto it = std::find_if(rooms_.begin(), rooms_.end(),
-                               [node](const auto& room) { return room.first == node; });
-  return it == rooms_.end() || it->second;
+  const auto it = std::find_if(others_.begin(), others_.end(),
+                               [node](const Other& other) { return other.node == node; });
+  return it == others_.end() || it->room;
 }
 
 }  // namespace cellar

@@ -26,6 +26,11 @@
 //   - while a snapshot comes, frames of the leader are signs of life only: the core would refuse what
 //     it has acknowledged before, and its leader then sends nothing any more
 //   - an install is given up by starting the core anew from the log
+//   - a leader that takes a member to have more than it has never sends it what it lacks: it gives
+//     up its term, since only a new leader asks anew
+//   - of a term there is one leader: frames of a second one, or to the first, are damaged; the core
+//     takes them for impossible. What else a frame may say, and is believed of it: frame_sense.h
+//   - a frame that the core fails at is as good as never received: it begins anew from the log
 //   - while a long record comes nothing else does: its bytes are signs of life of the leader, who
 //     does not send it again as long as the link stands
 //
@@ -49,10 +54,12 @@
 #include "cellar/status.h"
 #include "replica/links/frame.h"
 #include "replica/set/entry_log.h"
+#include "replica/set/frame_sense.h"
 #include "replica/set/raft_core.h"
 #include "replica/set/read_lease.h"
 #include "replica/set/set_members.h"
 #include "replica/set/set_message.h"
+#include "replica/set/set_past.h"
 
 namespace cellar {
 
@@ -66,7 +73,7 @@ struct ReplicaSetOptions {
   int64_t install_micros{10'000'000};
   bool lease{true};
   uint32_t inflight_entries_max{4096};
-  size_t frame_bytes_max{kFrameBytesMax - 4096};
+  size_t frame_bytes_max{kFrameRecordsMax};
   uint64_t seed{0};
 };
 
@@ -88,6 +95,16 @@ struct ReplicaSetFaults {
   bool repeats_long{false};      // what is on its way is sent again
   bool no_quorum_check{false};   // a change may leave no majority
   bool changes_together{false};  // several at once, and before the last one is committed
+  bool any_term{false};          // is followed at once
+  bool keeps_match{false};       // of a member that has less
+  // What is said once is believed (frame_sense.h).
+  bool one_leader{false};
+  bool one_contradiction{false};
+  bool one_offer{false};
+  bool one_time{false};
+  bool untold_time{false};  // before a transfer
+  bool any_ack{false};      // also of what was not sent, or is another record here
+  bool any_echo{false};     // also of what was not said yet
 };
 
 // What a member does its work with; the server's, or a simulation's.
@@ -121,6 +138,8 @@ class ReplicaSetHost {
   virtual void Send(uint64_t node, std::string frame) = 0;
   // Whether a frame of kLongFrameBytes or more may be on its way there, by the link that stands.
   virtual bool IsSendingLong(uint64_t node) = 0;
+  // Whether so much waits for that node that a frame would be dropped: then none need be made.
+  virtual bool IsFull(uint64_t /*node*/) { return false; }
   // The newest snapshot, numbered as OnSnapshotTaken has said; its file stays for a while.
   virtual std::optional<SnapshotOffer> OfferSnapshot(Lsn lsn) = 0;
   // Fetches it from `node` and puts it in the place of state and log, then OnInstalled; or
@@ -130,6 +149,9 @@ class ReplicaSetHost {
   virtual void OnRoleChanged() = 0;
   // What cannot be has been seen: the node takes no part any more. `why` is for the log.
   virtual void OnBroken(std::string_view why) = 0;
+  // What is committed here is not what the set has: either this node's files are of another
+  // history, or the set has lost some of its own. No start mends that.
+  virtual void OnContradicted(std::string_view why) = 0;
 };
 
 class ReplicaSet {
@@ -144,10 +166,19 @@ class ReplicaSet {
   // Takes part, as what the disk says: term and vote of the identity file; the log, all of it
   // durable; and up to where it is known to be committed. An empty log has term 0 and waits for a
   // leader.
-  void Start(uint32_t term, uint64_t vote, EntryLog log, Lsn committed);
+  // With kHeld it waits for Release: what stands in the log may be less than this node has
+  // acknowledged (set_past.h).
+  enum class Begins : uint8_t { kAtOnce, kHeld };
+  void Start(uint32_t term, uint64_t vote, EntryLog log, Lsn committed,
+             Begins begins = Begins::kAtOnce);
+  // Ends that. Of a copy, the newest term that others know: it votes for nobody in that. Else 0.
+  void Release(uint32_t newest_term);
+  bool held() const { return held_; }
+  SetPast& past() { return past_; }
+  const SetPast& past() const { return past_; }
 
   // --- events
-  // A frame of another member. kCorruption: the link is no good.
+  // A frame of another member. kCorruption: the link is no good, and has to be closed.
   Status OnFrame(const Frame& frame);
   // Bytes of a frame keep coming that is not whole yet, of which this is the head. Costs a step:
   // the host says it when a heartbeat would be due.
@@ -215,11 +246,15 @@ class ReplicaSet {
   int64_t lease_micros() const;
   // Nor will there be one in this term.
   bool lease_lost() const { return lease_lost_; }
+  // Frames of which something could not be.
+  uint64_t frames_refused() const { return frames_refused_; }
   // Of a leader: the last record that `node` has on its disk.
   Lsn MatchOf(uint64_t node) const;
   // When `node` answered last (monotonic), as the leader knows it; 0: never.
   int64_t heard_micros(uint64_t node) const { return lease_.EchoOf(node); }
   bool has_room(uint64_t node) const;
+  // Readers here wait for what is committed: says so to who leads, from the next frame on.
+  void AwaitCommits(bool awaits) { awaits_commits_ = awaits; }
   // When a leader was heard last (monotonic), as a follower knows it; 0: never.
   int64_t heard_leader_micros() const { return heard_micros_; }
   // The latest time by which a leader has judged what is due. One that leads tells the others, who
@@ -245,6 +280,9 @@ class ReplicaSet {
   void SendAppend(RaftMessage raft);
   uint64_t& LongSentTo(uint64_t node);
   void SendInstall(const RaftMessage& raft);
+  void TellCommits();
+  void TellTime(uint64_t node);
+  void SendHeartbeat(uint64_t node, Lsn match);
   size_t SendFrame(const SetMessage& message);
   bool MendVote(RaftMessage* raft);
   void OpenIfDue();
@@ -252,18 +290,27 @@ class ReplicaSet {
   void ConfirmMembers();
   void SetTimer();
   void StartCore();
-  void Stop();        // ends the core
+  void Stop();  // ends the core
+  void NoteOwn();
+  void NotePeer(const RaftMessage& result);
   void StartAgain();  // once all of the log is durable
+  void BeginAnew();   // ends the core, and starts it again
   void StepDown();
   void Break(std::string_view why);
+  void Contradict(std::string_view why);
 
+  Status Receive(const Frame& frame);
+  Status CheckSense(const Frame& frame, const SetMessage& message) const;
+  Status CheckRecords(const SetMessage& message);
+  void StepTowards(uint64_t peer, uint64_t term);
+  void ReceiveResult(const SetMessage& message);
   void NoteSender(const Frame& frame, const SetMessage& message);
   void ReceiveVote(const SetMessage& message);
-  void ReceiveAppend(SetMessage* message);
+  Status ReceiveAppend(SetMessage* message);
   void CutBehindSnapshot(SetMessage* message) const;
   void MakeSignOfLife(SetMessage* message, Lsn previous) const;
   void StepAppend(const SetMessage& message, size_t begin, size_t end);
-  void ReceiveInstall(SetMessage* message);
+  Status ReceiveInstall(SetMessage* message);
   void StepReceive(const SetMessage& message);
   void AddCoreEntry(uint32_t term, RecordKind kind, const SetMembers* members);
   RaftMembers CoreForm(const SetMembers& members);
@@ -278,6 +325,11 @@ class ReplicaSet {
   Random random_;
   RaftCore* core_{nullptr};  // null before Start, and while it waits to be started again
   bool waits_to_start_{false};
+  bool held_{false};
+  SetPast past_;
+  FrameSense sense_;
+  uint64_t frames_refused_{0};
+  Status step_fault_;  // of the frame at hand, in the core
   int64_t timer_micros_{0};
   int64_t started_micros_{0};
 
@@ -295,17 +347,32 @@ class ReplicaSet {
   bool transferring_{false};
   bool lease_lost_{false};  // in this term: a transfer has failed
   ReadLease lease_;
-  std::vector<std::pair<uint64_t, bool>> rooms_;  // what others say of their disks
+  // What the others say of themselves, and up to where they have been told what is committed.
+  struct Other {
+    uint64_t node{0};
+    bool room{true};
+    bool awaits{false};
+    uint64_t told{0};
+  };
+  std::vector<Other> others_;
+  bool awaits_commits_{false};
+  uint8_t append_version_{0};  // of what the core sends
 
   // As a follower: what the newest frame of the leader of `heard_term_` said.
   uint32_t heard_term_{0};
+  uint64_t heard_leader_{0};  // of that term
+  bool heard_again_{false};   // more than once: one frame makes no leader of whom it names
   int64_t heard_sent_micros_{0};
   int64_t heard_micros_{0};  // when it came
   uint64_t known_leader_{0};
   int64_t retention_micros_{0};
   // As a leader: of each node, the last record of the last long frame that was sent there.
   std::vector<std::pair<uint64_t, uint64_t>> long_sent_;
+  // Likewise, the members that refuse what they are taken to have, and since when (monotonic).
+  std::vector<std::pair<uint64_t, int64_t>> lacking_;
 
+  // What is being answered is of a term that is over: the core's answer says nothing of the log.
+  bool asked_is_old_{false};
   // Of the vote that is being answered.
   const RaftMessage* asked_{nullptr};
   bool asked_had_leader_{false};

@@ -11,6 +11,7 @@ namespace cellar {
 namespace {
 
 constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersionWithUsers = 2;
 
 }  // namespace
 
@@ -38,7 +39,9 @@ std::string UnfitVoters(const SetMembers::Voters& voters) {
 
 std::string EncodeMembers(const SetMembers& members) {
   CELLAR_ASSERT(members.list.size() <= kSetMembersMax);
-  std::string payload(1, static_cast<char>(kVersion));
+  CELLAR_ASSERT(members.users.size() <= kSetUsersBytesMax);
+  const uint8_t version = members.users.empty() ? kVersion : kVersionWithUsers;
+  std::string payload(1, static_cast<char>(version));
   PutFixed32(&payload, members.feature_level);
   PutFixed64(&payload, members.index);
   PutFixed32(&payload, static_cast<uint32_t>(members.list.size()));
@@ -48,12 +51,14 @@ std::string EncodeMembers(const SetMembers& members) {
     PutFixed<uint16_t>(&payload, member.port);
     PutLengthPrefixed(&payload, member.host);
   }
+  if (!members.users.empty()) PutLengthPrefixed(&payload, members.users);
   return payload;
 }
 
 bool DecodeMembers(std::string_view payload, SetMembers* members) {
   BodyReader body(payload);
-  if (body.Byte() != kVersion) return false;
+  const uint8_t version = body.Byte();
+  if (version != kVersion && version != kVersionWithUsers) return false;
   SetMembers read;
   read.feature_level = body.U32();
   read.index = body.U64();
@@ -70,6 +75,10 @@ bool DecodeMembers(std::string_view payload, SetMembers* members) {
       return false;
     member.kind = static_cast<MemberKind>(kind);
     read.list.push_back(std::move(member));
+  }
+  if (version == kVersionWithUsers) {
+    read.users = body.Prefixed();
+    if (!body.ok() || read.users.empty() || read.users.size() > kSetUsersBytesMax) return false;
   }
   if (!body.Rest().empty()) return false;
   *members = std::move(read);

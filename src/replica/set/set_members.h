@@ -1,10 +1,12 @@
-// SetMembers: who belongs to a replica set, as a kMembers record of the log names them. From that
-// record on they are the members, committed or not (Raft's rule for changes of one at a time).
+// SetMembers: who belongs to a replica set, as a kMembers record of the log names them: its nodes,
+// and its users (commands/clients/set_users.h). From that record on they are these, committed or
+// not (Raft's rule for changes of one at a time).
 //
 // The payload, little-endian:
 //
 //   version u8 = 1; feature level u32; index u64: the record's own seq; count u32; then each
 //   id u64; kind u8; port u16; host (length-prefixed)
+//   version 2 has behind them: users (length-prefixed), the lines of an aclfile
 #pragma once
 
 #include <cstdint>
@@ -22,11 +24,18 @@ namespace cellar {
 //   2  kStandby; named snapshots, and copies of tables
 //   3  kWitness
 //   4  COMPRESS of families
-inline constexpr uint32_t kFeatureLevel{4};
+//   5  users
+//   6  COLUMN of families, and cells that CONVERT has rewritten; ENTRIES ROW of feeds
+//   7  tablets
+inline constexpr uint32_t kFeatureLevel{7};
 inline constexpr uint32_t kStandbyLevel{2};
 inline constexpr uint32_t kSnapshotLevel{2};
 inline constexpr uint32_t kWitnessLevel{3};
 inline constexpr uint32_t kCompressionLevel{4};
+inline constexpr uint32_t kUsersLevel{5};
+inline constexpr uint32_t kColumnTypesLevel{6};
+inline constexpr uint32_t kRowEntriesLevel{6};
+inline constexpr uint32_t kTabletsLevel{7};
 
 enum class MemberKind : uint8_t {
   kJoining =
@@ -47,11 +56,13 @@ struct SetMember {
 };
 
 inline constexpr size_t kSetMembersMax{64};
+inline constexpr size_t kSetUsersBytesMax{1 << 20};
 
 struct SetMembers {
   uint64_t index{0};
   uint32_t feature_level{1};
   std::vector<SetMember> list;
+  std::string users{};  // empty: the set has none of its own
 
   const SetMember* Find(uint64_t id) const;
   // Voters with data and witnesses. Of the latter there are to be fewer: what a majority has, one

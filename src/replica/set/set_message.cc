@@ -1,6 +1,8 @@
 // See set_message.h.
 #include "replica/set/set_message.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/coding.h"
 #include "store/log/log_stream.h"
@@ -43,6 +45,8 @@ Status ReadAppend(BodyReader* body, SetMessage* message) {
   if (!body->ok()) return Malformed("a frame with records is too short");
   if ((raft.previous_index == 0) != (raft.previous_term == 0))
     return Malformed("a frame with records follows no record");
+  if (raft.previous_term > raft.term) return Malformed("a frame with records follows a later term");
+  uint64_t term = raft.previous_term;
   std::string_view rest = body->Rest();
   LogRecord record;
   while (!rest.empty()) {
@@ -51,8 +55,9 @@ Status ReadAppend(BodyReader* body, SetMessage* message) {
     rest.remove_prefix(*bytes);
     if (!record.is_entry()) continue;
     if (record.lsn.seq != raft.previous_index + 1 + message->records.size() ||
-        record.lsn.epoch == 0 || record.lsn.epoch > raft.term)
+        record.lsn.epoch < std::max<uint64_t>(term, 1) || record.lsn.epoch > raft.term)
       return Malformed("a record in a frame is out of order");
+    term = record.lsn.epoch;
     message->records.push_back(record);
   }
   if (message->records.size() != raft.n_entries)
@@ -60,7 +65,26 @@ Status ReadAppend(BodyReader* body, SetMessage* message) {
   return Status::Ok();
 }
 
+// 0.22 is the oldest core that speaks here: what it says of votes has this version or a later one,
+// and by an earlier one a pre-vote would count for a vote.
+constexpr uint8_t kVoteVersionMin = 2;
+
+Status CheckMessage(const RaftMessage& raft) {
+  const bool is_vote = raft.kind == kRaftVote || raft.kind == kRaftVoteResult;
+  if (is_vote && raft.version < kVoteVersionMin) return Malformed("a vote of an unknown version");
+  const uint64_t last_term =
+      raft.last_term - (raft.kind == kRaftAppendResult && raft.last_term > 0 ? 1 : 0);
+  if (last_term > raft.term) return Malformed("a frame names a record of a later term");
+  return Status::Ok();
+}
+
 }  // namespace
+
+uint64_t TermTowards(uint64_t own, uint64_t named) {
+  if (named <= own) return named;
+  if (own >= kTermCeiling) return own + 1;
+  return std::min({named, own + kTermReach, kTermCeiling});
+}
 
 FrameKind FrameKindOf(int raft_kind) {
   switch (raft_kind) {
@@ -94,55 +118,62 @@ FrameReader MakeSetFrameReader() {
 // The order is the format (set_message.h), and DecodeSetMessage reads by it. Members of two
 // versions talk with each other while a set is updated: what is new goes to the end of a body,
 // where it may be missing, as the offer's commit time does.
-std::string EncodeSetMessage(const SetMessage& message) {
+void AppendSetMessage(const SetMessage& message, std::string* to) {
   const RaftMessage& raft = message.raft;
-  std::string body(1, static_cast<char>(raft.version));
+  const size_t begin = to->size();
+  to->push_back(static_cast<char>(raft.version));
   const auto flags = static_cast<uint8_t>((raft.disrupts_leader != 0 ? kDisrupts : 0) |
                                           (raft.is_pre_vote != 0 ? kPreVote : 0) |
                                           (raft.granted != 0 ? kGranted : 0));
   switch (raft.kind) {
     case kRaftVote:
-      PutFixed64(&body, raft.last_term);
-      PutFixed64(&body, raft.last_index);
-      body.push_back(static_cast<char>(flags));
-      PutFixed64(&body, raft.term);
+      PutFixed64(to, raft.last_term);
+      PutFixed64(to, raft.last_index);
+      to->push_back(static_cast<char>(flags));
+      PutFixed64(to, raft.term);
       break;
     case kRaftVoteResult:
-      body.push_back(static_cast<char>(flags));
-      PutFixed<uint16_t>(&body, raft.features);
-      PutFixed<uint16_t>(&body, raft.capacity);
-      PutFixed64(&body, raft.term);
+      to->push_back(static_cast<char>(flags));
+      PutFixed<uint16_t>(to, raft.features);
+      PutFixed<uint16_t>(to, raft.capacity);
+      PutFixed64(to, raft.term);
       break;
     case kRaftAppend:
-      PutFixed64(&body, raft.previous_term);
-      PutFixed64(&body, raft.previous_index);
-      PutFixed64(&body, raft.commit);
-      PutFixed64(&body, static_cast<uint64_t>(message.retention_micros));
-      PutFixed32(&body, raft.n_entries);
-      CELLAR_ASSERT(body.size() == kAppendHeadBytes);
-      body.append(message.wire);
+      PutFixed64(to, raft.previous_term);
+      PutFixed64(to, raft.previous_index);
+      PutFixed64(to, raft.commit);
+      PutFixed64(to, static_cast<uint64_t>(message.retention_micros));
+      PutFixed32(to, raft.n_entries);
+      CELLAR_ASSERT(to->size() - begin == kAppendHeadBytes);
+      to->append(message.wire);
       break;
     case kRaftAppendResult:
-      PutFixed64(&body, raft.rejected);
-      PutFixed64(&body, raft.last_index);
-      PutFixed<uint16_t>(&body, raft.features);
-      PutFixed<uint16_t>(&body, raft.capacity);
+      PutFixed64(to, raft.rejected);
+      PutFixed64(to, raft.last_index);
+      PutFixed<uint16_t>(to, raft.features);
+      PutFixed<uint16_t>(to, raft.capacity);
+      PutFixed64(to, raft.last_term);
       break;
     case kRaftInstall:
-      PutLsn(&body, message.offer.lsn);
-      PutFixed64(&body, message.offer.bytes);
-      PutFixed64(&body, message.offer.hash);
-      PutFixed64(&body, message.offer.number);
-      PutFixed64(&body, message.offer.end_bytes);
-      PutLengthPrefixed(&body, EncodeMembers(message.offer.members));
-      PutFixed64(&body, static_cast<uint64_t>(message.offer.commit_micros));
+      PutLsn(to, message.offer.lsn);
+      PutFixed64(to, message.offer.bytes);
+      PutFixed64(to, message.offer.hash);
+      PutFixed64(to, message.offer.number);
+      PutFixed64(to, message.offer.end_bytes);
+      PutLengthPrefixed(to, EncodeMembers(message.offer.members));
+      PutFixed64(to, static_cast<uint64_t>(message.offer.commit_micros));
       break;
     default:
       CELLAR_ASSERT(raft.kind == kRaftTimeoutNow);
-      PutFixed64(&body, raft.last_term);
-      PutFixed64(&body, raft.last_index);
+      PutFixed64(to, raft.last_term);
+      PutFixed64(to, raft.last_index);
       break;
   }
+}
+
+std::string EncodeSetMessage(const SetMessage& message) {
+  std::string body;
+  AppendSetMessage(message, &body);
   return body;
 }
 
@@ -174,6 +205,7 @@ Status DecodeSetMessage(const Frame& frame, SetMessage* message) {
       raft.last_index = body.U64();
       raft.features = body.U16();
       raft.capacity = body.U16();
+      if (!body.at_end()) raft.last_term = body.U64();
       break;
     case FrameKind::kInstall: {
       raft.kind = kRaftInstall;
@@ -184,7 +216,8 @@ Status DecodeSetMessage(const Frame& frame, SetMessage* message) {
       offer.number = body.U64();
       offer.end_bytes = body.U64();
       if (!DecodeMembers(body.Prefixed(), &offer.members) || offer.members.list.empty() ||
-          offer.lsn.epoch == 0 || offer.members.index > offer.lsn.seq)
+          offer.lsn.epoch == 0 || offer.lsn.epoch > raft.term ||
+          offer.members.index > offer.lsn.seq)
         return Malformed("an offer of a snapshot cannot be read");
       if (!body.at_end()) offer.commit_micros = body.Micros();
       raft.snapshot_index = offer.lsn.seq;
@@ -199,7 +232,8 @@ Status DecodeSetMessage(const Frame& frame, SetMessage* message) {
       raft.last_index = body.U64();
       break;
   }
-  return body.ok() ? Status::Ok() : Malformed("a frame is too short");
+  if (!body.ok()) return Malformed("a frame is too short");
+  return CheckMessage(raft);
 }
 
 }  // namespace cellar

@@ -14,7 +14,9 @@
 #include "base/assert.h"
 #include "replica/links/identity_file.h"
 #include "replica/set/entry_log.h"
+#include "replica/set/member_file.h"
 #include "replica/set/set_members.h"
+#include "replica/set/set_message.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -65,6 +67,19 @@ void Warn(const Identity& identity, const SetMembers& members, std::ostream& out
 uint64_t RandomId() {
   std::random_device device;
   return (static_cast<uint64_t>(device()) << 32 | device()) | 1;
+}
+
+// In the new set no vote of the old one counts: where that has come near the end of all terms, what
+// the log says is enough. From the ceiling on terms are followed in steps of one, and there are
+// more of them than elections in decades; it takes damage to come near their end.
+Result<uint32_t> NextTerm(uint32_t stored, uint32_t in_log) {
+  if (in_log > UINT32_MAX - kTermReach) {
+    return Refused(
+        fmt::format("its log has come to term {}, which leaves no room for elections: start it "
+                    "without cluster-nodes, and copy its data with cellar-export",
+                    in_log));
+  }
+  return (stored < kTermCeiling ? std::max(stored, in_log) : in_log) + 1;
 }
 
 StoreOptions OptionsOf(const std::string& directory, std::string* members) {
@@ -143,15 +158,18 @@ Status RecoverSet(FileSystem& files, Clock& clock, const std::string& directory,
   Warn(*known, log->members(), out);
   Identity identity = *known;
   identity.cluster = RandomId();
-  identity.term = std::max(identity.term, store->last_lsn().epoch) + 1;
+  ASSIGN_OR_RETURN(identity.term, NextTerm(known->term, store->last_lsn().epoch));
   identity.vote = 0;
-  ASSIGN_OR_RETURN(const auto file, IdentityFile::Open(files, directory, identity));
+  ASSIGN_OR_RETURN(const auto file, IdentityFile::OpenAnew(files, directory, identity));
   RETURN_IF_ERROR(file->Write(identity));
+  // What was acknowledged in the old set's terms says nothing in the new one's.
+  RETURN_IF_ERROR(ForgetPast(files, directory));
   // The rest of the log counts from here on.
   RETURN_IF_ERROR(store->ApplyCommitted(store->last_lsn(), INT64_MAX).status());
   SetMembers alone{.index = store->last_lsn().seq + 1,
                    .feature_level = log->members().feature_level,
-                   .list = {*own}};
+                   .list = {*own},
+                   .users = log->members().users};
   alone.list[0].kind = MemberKind::kVoter;
   payload = EncodeMembers(alone);
   RETURN_IF_ERROR(store->journal().Reserve(payload.size() + kMarkBytesMax));

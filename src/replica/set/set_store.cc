@@ -53,6 +53,9 @@ bool SetStore::is_member() const {
 // set is there once that is durable, and not before.
 Status SetStore::Found(SetMembers members) {
   CELLAR_ASSERT(!is_member());
+  SetMembers read;
+  if (!DecodeMembers(EncodeMembers(members), &read))
+    return Status::Error(ErrorCode::kErr, "its list of members is none");
   const Lsn last = store_.last_lsn();
   Lsn commit = last;
   if (last == Lsn{}) {
@@ -77,7 +80,12 @@ Status SetStore::Found(SetMembers members) {
   return Status::Ok();
 }
 
-Status SetStore::Start(uint32_t term, uint64_t vote) {
+Status SetStore::ApplyOwn() {
+  CELLAR_ASSERT(!is_member());
+  return store_.ApplyCommitted(store_.last_lsn(), INT64_MAX).status();
+}
+
+Status SetStore::Start(uint32_t term, uint64_t vote, ReplicaSet::Begins begins) {
   CELLAR_ASSERT(!started_);
   const LogShape shape = std::move(shape_);
   std::optional<EntryLog> log = EntryLog::Of(shape);
@@ -89,7 +97,7 @@ Status SetStore::Start(uint32_t term, uint64_t vote) {
   marked_ = shape.committed;
   set_.NoteRetention(shape.retention_micros);
   started_ = true;
-  set_.Start(term, vote, *std::move(log), shape.committed);
+  set_.Start(term, vote, *std::move(log), shape.committed, begins);
   return Status::Ok();
 }
 
@@ -162,6 +170,8 @@ Result<bool> SetStore::Advance(int64_t deadline_micros) {
   const Lsn before = store_.applied_lsn();
   ASSIGN_OR_RETURN(const bool done, store_.ApplyCommitted(set_.commit(), deadline_micros));
   if (store_.applied_lsn() != before) set_.OnApplied();
+  // After a start these are to be known to be so at once: by them nodes and clients are let in.
+  if (set_.log().MembersAt(set_.commit().seq).index > marked_.seq) Mark();
   return !done;
 }
 
@@ -307,6 +317,11 @@ void SetStore::OnBroken(std::string_view why) {
   host_.OnBroken(why);
 }
 
+void SetStore::OnContradicted(std::string_view why) {
+  store_.SetFollowing(true);
+  host_.OnContradicted(why);
+}
+
 std::optional<SnapshotOffer> SetStore::OfferSnapshot(Lsn lsn) {
   if (is_witness()) return std::nullopt;
   const Manifest manifest = store_.journal().CopyManifest();
@@ -320,13 +335,15 @@ void SetStore::FetchSnapshot(uint64_t node, const SnapshotOffer& offer) {
 
 // --- records for others
 
-std::optional<ReplicaSetHost::Piece> SetStore::Cut(std::string_view wire, Lsn after, Lsn last) {
+std::optional<ReplicaSetHost::Piece> SetStore::Cut(std::string_view wire, Lsn after, Lsn last,
+                                                   size_t bytes_max) {
   size_t begin = 0;
   size_t end = 0;
   Lsn end_lsn = after;
   while (end < wire.size()) {
     const RecordPlace place = PlaceOfRecord(wire.substr(end));
     if (place.lsn > last) break;
+    if (end_lsn != after && end + place.bytes - begin > bytes_max) break;
     end += place.bytes;
     if (place.lsn <= after) {
       begin = end;
@@ -341,13 +358,14 @@ std::optional<ReplicaSetHost::Piece> SetStore::Cut(std::string_view wire, Lsn af
 std::optional<ReplicaSetHost::Piece> SetStore::Records(Lsn after, Lsn last, size_t bytes_max) {
   if (store_.journal().flushed_lsn() != store_.last_lsn()) store_.Flush();
   const auto piece = tail_.Behind(after, bytes_max);
-  if (!piece) return RecordsOfFiles(after, last);
+  if (!piece) return RecordsOfFiles(after, last, bytes_max);
   if (piece->records.empty()) return std::nullopt;
   if (piece->last <= last) return Piece{piece->records, piece->last};
-  return Cut(piece->records, after, last);
+  return Cut(piece->records, after, last, bytes_max);
 }
 
-std::optional<ReplicaSetHost::Piece> SetStore::RecordsOfFiles(Lsn after, Lsn last) {
+std::optional<ReplicaSetHost::Piece> SetStore::RecordsOfFiles(Lsn after, Lsn last,
+                                                              size_t bytes_max) {
   const int64_t now = clock_.MonotonicMicros();
   uint64_t slot = 0;
   for (auto& [id, behind] : behind_) {
@@ -355,7 +373,7 @@ std::optional<ReplicaSetHost::Piece> SetStore::RecordsOfFiles(Lsn after, Lsn las
     // What has been voided since is of no use; nor then is anything behind it.
     if (covers && !behind.wire.empty() && set_.log().At(behind.last.seq) == behind.last) {
       behind.used_micros = now;
-      return Cut(behind.wire, after, last);
+      return Cut(behind.wire, after, last, bytes_max);
     }
     if (behind.reader == nullptr && behind.before == after) return std::nullopt;  // being read
     if (behind.reader != nullptr && behind.last == after) slot = id;

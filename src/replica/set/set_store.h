@@ -45,11 +45,14 @@ class SetStoreHost {
   virtual Status SaveVote(uint32_t term, uint64_t vote) = 0;
   virtual void Send(uint64_t node, std::string frame) = 0;
   virtual bool IsSendingLong(uint64_t node) = 0;
+  // Whether so much waits for that node that a frame would be dropped: then none need be made.
+  virtual bool IsFull(uint64_t /*node*/) { return false; }
   // The snapshot that the manifest names, which is `entry`, for `node`.
   virtual std::optional<SnapshotOffer> OfferSnapshot(const SnapshotEntry& entry) = 0;
   virtual void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) = 0;
   virtual void OnRoleChanged() = 0;
   virtual void OnBroken(std::string_view why) = 0;
+  virtual void OnContradicted(std::string_view why) = 0;
   // Runs `work` on another thread, then `done` on this one.
   virtual void RunInBackground(std::function<void()> work, std::function<void()> done) = 0;
   // Runs Store::ReloadCommitted under clients that must not see what is void.
@@ -67,12 +70,15 @@ class SetStore final : private ReplicaSetHost {
   // Begins a set with these members (their index is filled in) and what the store holds; Start
   // follows. An error: nothing has changed, or, if it is not MISCONF, there is no store any more.
   Status Found(SetMembers members);
+  // Before that: what a single server has written is applied, so that it can be looked at.
+  Status ApplyOwn();
   // For JournalOptions::members.
   std::string members_payload() const;
   // Whether the log names members, so that this node is one. Before Start.
   bool is_member() const;
   // Takes part with what the log holds. kCorruption: it names members that cannot be read.
-  Status Start(uint32_t term, uint64_t vote);
+  Status Start(uint32_t term, uint64_t vote,
+               ReplicaSet::Begins begins = ReplicaSet::Begins::kAtOnce);
 
   // What has been written since the last step is the leader's. Before each step.
   void Submit();
@@ -95,6 +101,7 @@ class SetStore final : private ReplicaSetHost {
   // The end: a commit mark.
   void Close();
 
+  void AwaitCommits(bool awaits) { set_.AwaitCommits(awaits); }
   // Replies that depend on records up to here may leave.
   Lsn released() const;
   // The least that a reply to a command depends on that is carried out now.
@@ -155,10 +162,12 @@ class SetStore final : private ReplicaSetHost {
   std::optional<Piece> Records(Lsn after, Lsn last, size_t bytes_max) override;
   void Send(uint64_t node, std::string frame) override { host_.Send(node, std::move(frame)); }
   bool IsSendingLong(uint64_t node) override { return host_.IsSendingLong(node); }
+  bool IsFull(uint64_t node) override { return host_.IsFull(node); }
   std::optional<SnapshotOffer> OfferSnapshot(Lsn lsn) override;
   void FetchSnapshot(uint64_t node, const SnapshotOffer& offer) override;
   void OnRoleChanged() override;
   void OnBroken(std::string_view why) override;
+  void OnContradicted(std::string_view why) override;
 
   // The journal is another one: it is told what it must know.
   void Adopt(Lsn committed);
@@ -169,11 +178,11 @@ class SetStore final : private ReplicaSetHost {
   Status Reload();
   void UpdateFollowing();
   void ConfirmIfDue();
-  std::optional<Piece> RecordsOfFiles(Lsn after, Lsn last);
+  std::optional<Piece> RecordsOfFiles(Lsn after, Lsn last, size_t bytes_max);
   void ReadFiles(uint64_t slot, Lsn after, Lsn last);
   void EndReadFiles(uint64_t slot, Job* job);
   // Those of `wire` that are behind `after`, up to `last`; nullopt: none.
-  static std::optional<Piece> Cut(std::string_view wire, Lsn after, Lsn last);
+  static std::optional<Piece> Cut(std::string_view wire, Lsn after, Lsn last, size_t bytes_max);
   bool has_lease_mode() const {
     return options_.lease && !set_.lease_lost() && !set_.transferring();
   }

@@ -13,6 +13,7 @@
 #include "base/os/log.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/dispatch/row_prefetch.h"
+#include "commands/session/transaction.h"
 #include "server/connection/peer_side.h"
 #include "server/net/io_socket.h"
 #include "server/net/io_thread.h"
@@ -73,6 +74,7 @@ void Connection::Feed(std::string_view bytes, const CommandBatch& ahead) {
       reader_.Rebase(rest.data(), pending_.data());
     }
   } else {
+    if (ahead.read) reader_.Forget();  // they were not at the front after all (GiveBack)
     const char* old_begin = pending_.data();
     pending_.append(bytes);
     reader_.Rebase(old_begin, pending_.data());
@@ -132,6 +134,11 @@ void Connection::Process(std::string_view* input, CommandBatch batch) {
     }
     std::span<const ParsedCommand> commands = batch.commands;
     const bool executes = !commands.empty();
+    if (executes) {
+      const auto bytes = static_cast<size_t>(commands.back().rest.data() - input->data());
+      if (held_over || !services_.large_intake.Admits(this, bytes)) [[unlikely]]
+        return reader_.Forget();
+    }
     while (!commands.empty()) {
       const size_t executed = dispatcher.ExecuteInOrder(session, commands);
       // One that waits until the pause is over is read again then.
@@ -154,12 +161,25 @@ void Connection::Process(std::string_view* input, CommandBatch batch) {
         reader_.Forget();
         continue;
       }
+      if (calls_under_way()) {  // the replies to what came before it come first
+        reader_.Forget();
+        (void)services_.dispatcher.HoldBack(session);
+        return;
+      }
       FailProtocol(reader_.error());
       *input = {};
       return;
     }
   }
   if (batch.read) reader_.Forget();  // something has come between reading ahead and now
+}
+
+void Connection::GiveBack(std::string_view requests) {
+  if (requests.empty()) return;
+  reader_.Forget();
+  starved_ = false;
+  pending_.insert(0, requests);
+  session.query_bytes = pending_.size();
 }
 
 void Connection::FailProtocol(std::string_view error) {
@@ -195,7 +215,7 @@ void Connection::ReadingStopped() {
 
 void Connection::UpdateReading() {
   if (closing_) return;
-  const bool wanted = peer_ == nullptr ? session.Proceeds() && !session.input_ended
+  const bool wanted = peer_ == nullptr ? session.Proceeds() && !session.input_ended && !held_over
                                        : peer_->reading() && !session.ended();
   // Of a client that may not go on nothing is read: what it sends waits in the kernel, and then at
   // its own end.
@@ -222,17 +242,17 @@ size_t Connection::ReleasedBytes() const {
 
 // Gates count from the output's front, which moves by what is sent.
 void Connection::DropGates(size_t bytes) {
-  size_t passed = 0;
+  size_t dropped = 0;
   for (ReplyGate& gate : session.gates) {
     if (gate.position < bytes) {
-      ++passed;
+      ++dropped;
     } else {
       gate.position -= bytes;
     }
   }
-  if (passed > 0) {
+  if (dropped > 0) {
     session.gates.erase(session.gates.begin(),
-                        session.gates.begin() + static_cast<std::ptrdiff_t>(passed));
+                        session.gates.begin() + static_cast<std::ptrdiff_t>(dropped));
   }
   if (bytes == session.output.size()) session.gates.clear();
 }
@@ -257,7 +277,8 @@ void Connection::Flush() {
   }
   if (session.input_ended && InputDone()) [[unlikely]]
     session.EndAfterReplies();
-  if (session.ending() && session.output.empty() && !session.task && !StillSending()) [[unlikely]]
+  if (session.ending() && session.output.empty() && !session.task && !calls_under_way() &&
+      !StillSending()) [[unlikely]]
     return Close();
   if (session.output.size() + session.output_in_flight > 0 || session.task || counted_large_) {
     if (services_.host.OutputExceeded(*this)) return Close();
@@ -270,6 +291,8 @@ void Connection::Flush() {
 // ends.
 void Connection::EndInput() {
   if (peer_ != nullptr) return Close();
+  // Nobody can tell whether anybody still waits for what may come much later.
+  if (calls_under_way() && passed->WaitsForOthers()) return Close();
   session.input_ended = true;
   reading_ = false;  // libuv has stopped
   if (InputDone()) {
@@ -440,9 +463,15 @@ void Connection::ReceiveTls(std::string_view bytes) {
   if (!stream.output().empty()) services_.commands_host.ScheduleFlush(session);
 }
 
+size_t Connection::request_bytes() const {
+  const size_t queued = session.transaction == nullptr ? 0 : session.transaction->memory_bytes();
+  return pending_.capacity() + reader_.memory_bytes() + queued;
+}
+
 size_t Connection::memory_bytes() const {
   size_t bytes =
       sizeof(*this) + session.memory_bytes() + pending_.capacity() + reader_.memory_bytes();
+  if (passed != nullptr) bytes += passed->calls().memory_bytes();
   if (socket_ != nullptr) bytes += sizeof(ClientSocket) + socket_->memory_bytes();
   if (io_ != nullptr && !closing_) bytes += io_->memory_bytes();
   return bytes;

@@ -27,6 +27,7 @@
 #include <string>
 #include <string_view>
 
+#include "cluster/entry_link.h"
 #include "commands/session/session.h"
 #include "server/connection/command_batch.h"
 #include "server/connection/command_reader.h"
@@ -104,25 +105,35 @@ class Connection final : public SocketOwner {
   // Its I/O thread has stopped reading by itself. It is told to go on if more can be taken in.
   void ReadingStopped();
   // Whether commands wait that could be parsed now.
-  bool Resumable() const { return !pending_.empty() && !starved_ && session.Proceeds(); }
+  bool Resumable() const {
+    return !pending_.empty() && !starved_ && !held_over && session.Proceeds();
+  }
   bool closing() const { return closing_; }
   // Ends the connection; the object lives until libuv's callback.
   void Close();
   // TLS has failed: that is logged, and Close.
   void FailTls(std::string_view error);
   size_t memory_bytes() const;
+  // Of these what its requests take: the half of a command, commands that wait, a queue of MULTI.
+  size_t request_bytes() const;
   // The client sends no more. What it has sent is answered, then the connection ends.
   void EndInput();
+  // Requests that were passed on and have done nothing: they are the client's next commands again.
+  void GiveBack(std::string_view requests);
+  // What was passed on for it has not all been answered.
+  bool calls_under_way() const { return passed != nullptr && !passed->calls().empty(); }
   // Asks the socket of one that is not read at the moment whether the client is still there.
   void LookForClient();
 
   // --- the server's notes of where it keeps this connection
-  uint64_t counted_bytes{0};  // its part of the server's figure
-  size_t index{0};            // in the server's list
-  uint64_t read_in_turn{0};   // the last one, by the server's count
-  bool input_waits{false};    // has an entry in the turn's input
-  bool has_task{false};       // is in the list of those that are given time
-  bool gated{false};          // is in the list of outputs that wait for a log record
+  uint64_t counted_bytes{0};           // its part of the server's figure
+  size_t index{0};                     // in the server's list
+  uint64_t read_in_turn{0};            // the last one, by the server's count
+  bool input_waits{false};             // has an entry in the turn's input
+  bool held_over{false};               // its next request is large: it goes on in another turn
+  bool has_task{false};                // is in the list of those that are given time
+  bool gated{false};                   // is in the list of outputs that wait for a log record
+  std::unique_ptr<CallClient> passed;  // what is passed on for it; null: nothing ever was
 
  private:
   // Of what an I/O thread was given: up to so much nobody looks how much of it is sent. To look
@@ -145,7 +156,8 @@ class Connection final : public SocketOwner {
   void FailUnauthenticatedOutput();
   // After EndInput: nothing is left to be executed.
   bool InputDone() const {
-    return !session.task && !session.postponed && (pending_.empty() || starved_);
+    return !session.task && !session.postponed && (pending_.empty() || starved_) &&
+           !calls_under_way();
   }
   // How many bytes at the front of the output may be sent now.
   size_t ReleasedBytes() const;

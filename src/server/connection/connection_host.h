@@ -15,6 +15,7 @@
 #include "commands/session/server_stats.h"
 #include "server/connection/command_batch.h"
 #include "server/connection/command_reader.h"
+#include "server/connection/large_intake.h"
 #include "server/net/buffer_pool.h"
 
 namespace cellar {
@@ -57,6 +58,7 @@ struct ConnectionServices {
   std::span<ParsedCommand> commands_ahead;
   // Where TLS connections decrypt to; one for all, as nothing of it is kept. Empty without TLS.
   std::span<char> tls_plaintext{};
+  LargeIntake large_intake{};
   // How far the log has got for the outputs that are being sent.
   Lsn released{};
 };

@@ -54,6 +54,15 @@ Result<std::unique_ptr<TlsContext>> TlsContext::Make(const TlsOptions& options) 
   return context;
 }
 
+Status TlsContext::Check(const TlsOptions& options) {
+  ERR_clear_error();
+  TlsContext context(SSL_CTX_new(TLS_server_method()), options.role);
+  RETURN_IF_ERROR(context.Configure(options));
+  RETURN_IF_ERROR(context.LoadFiles(options));
+  if (options.ca_file.empty() && options.ca_directory.empty()) return Status::Ok();
+  return context.TrustAuthorities(options);
+}
+
 TlsContext::~TlsContext() { SSL_CTX_free(handle_); }
 
 Status TlsContext::Configure(const TlsOptions& options) {
@@ -94,16 +103,24 @@ Status TlsContext::LoadCertificate(const TlsOptions& options) {
   if (options.key_file.empty()) {
     return Status::Error(ErrorCode::kErr, "TLS needs a private key: tls-key-file is empty");
   }
+  return LoadFiles(options);
+}
+
+Status TlsContext::LoadFiles(const TlsOptions& options) {
+  const bool certificate = !options.certificate_file.empty();
+  const bool key = !options.key_file.empty();
   key_password_ = options.key_password;
   SSL_CTX_set_default_passwd_cb(handle_, GivePassword);
   SSL_CTX_set_default_passwd_cb_userdata(handle_, &key_password_);
-  if (SSL_CTX_use_certificate_chain_file(handle_, options.certificate_file.c_str()) != 1) {
+  if (certificate &&
+      SSL_CTX_use_certificate_chain_file(handle_, options.certificate_file.c_str()) != 1) {
     return Failed("cannot load the certificate " + options.certificate_file);
   }
-  if (SSL_CTX_use_PrivateKey_file(handle_, options.key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
+  if (key &&
+      SSL_CTX_use_PrivateKey_file(handle_, options.key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
     return Failed("cannot load the private key " + options.key_file);
   }
-  if (SSL_CTX_check_private_key(handle_) != 1) {
+  if (certificate && key && SSL_CTX_check_private_key(handle_) != 1) {
     return Failed("the private key " + options.key_file + " does not match the certificate");
   }
   return Status::Ok();

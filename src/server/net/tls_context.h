@@ -47,6 +47,9 @@ class TlsContext {
  public:
   // Reads the files. kErr with file and reason if anything in `options` cannot be used.
   static Result<std::unique_ptr<TlsContext>> Make(const TlsOptions& options);
+  // Make, without what is empty in `options`: the error of anything that is named and cannot be
+  // used.
+  static Status Check(const TlsOptions& options);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
@@ -61,6 +64,8 @@ class TlsContext {
 
   Status Configure(const TlsOptions& options);
   Status LoadCertificate(const TlsOptions& options);
+  // Either file, if it is named.
+  Status LoadFiles(const TlsOptions& options);
   Status TrustAuthorities(const TlsOptions& options);
 
   ssl_ctx_st* handle_;

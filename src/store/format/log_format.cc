@@ -228,6 +228,16 @@ RecordPlace PlaceOfRecord(std::string_view bytes) {
   return {size, {DecodeFixed32(bytes.data() + 16), DecodeFixed64(bytes.data() + 24)}};
 }
 
+RecordPlace PlaceOfRecords(std::string_view bytes, size_t bytes_max) {
+  RecordPlace place = PlaceOfRecord(bytes);
+  while (place.bytes < bytes.size()) {
+    const RecordPlace next = PlaceOfRecord(bytes.substr(place.bytes));
+    if (place.bytes + next.bytes > bytes_max) break;
+    place = {place.bytes + next.bytes, next.lsn};
+  }
+  return place;
+}
+
 std::string EncodeCommitMark(const CommitMark& mark) {
   std::string payload;
   PutFixed32(&payload, mark.lsn.epoch);

@@ -185,6 +185,10 @@ struct RecordPlace {
   Lsn lsn;
 };
 RecordPlace PlaceOfRecord(std::string_view bytes);
+// Where the records at the front of `bytes` end that together are no longer than `bytes_max`, and
+// the number of the last of them; a first one that is longer is alone. O(records). REQUIRES: whole
+// ones stand there, at least one.
+RecordPlace PlaceOfRecords(std::string_view bytes, size_t bytes_max);
 
 // The payload of a kCommit record.
 struct CommitMark {

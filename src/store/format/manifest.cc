@@ -7,8 +7,8 @@
 #include <charconv>
 
 #include "base/assert.h"
-#include "base/hash.h"
 #include "base/os/object_store.h"
+#include "base/text/sealed_text.h"
 
 namespace cellar {
 namespace {
@@ -16,8 +16,6 @@ namespace {
 constexpr std::string_view kFirstLine = "cellar-manifest 1\n";
 constexpr std::string_view kFirstLineEarlier = "cellar-manifest 2\n";  // of the same size
 constexpr std::string_view kFirstLineLogOnly = "cellar-manifest 3\n";  // likewise
-constexpr std::string_view kHashWord = "xxh3 ";
-constexpr size_t kHashLineBytes = 5 + 16 + 1;
 
 std::optional<uint64_t> ParseNumber(std::string_view text, int base) {
   uint64_t value = 0;
@@ -188,20 +186,17 @@ std::string FormatManifest(const Manifest& manifest) {
       text += fmt::format(" end {} last {}", entry.end->offset, FormatLsn(entry.end->last));
     text += '\n';
   }
-  text += fmt::format("{}{:016x}\n", kHashWord, Hash64(text));
-  return text;
+  return SealText(std::move(text));
 }
 
 Result<Manifest> ParseManifest(std::string_view text) {
   const auto bad = [](std::string why) {
     return Status::Error(ErrorCode::kCorruption, std::move(why));
   };
-  if (text.size() < kFirstLine.size() + kHashLineBytes || text.back() != '\n')
-    return bad("the manifest is cut short");
-  const std::string_view body = text.substr(0, text.size() - kHashLineBytes);
-  // The last line is compared as text, so that a flipped case of a digit is noticed too.
-  if (text.substr(body.size()) != fmt::format("{}{:016x}\n", kHashWord, Hash64(body)))
-    return bad("the checksum of the manifest is wrong");
+  const auto [seal, body] = UnsealText(text);
+  if (seal == Seal::kNone || body.size() < kFirstLine.size())
+    return bad("the manifest is cut short, or its checksum is missing");
+  if (seal == Seal::kWrong) return bad("the checksum of the manifest is wrong");
   const std::string_view first = body.substr(0, kFirstLine.size());
   if (first != kFirstLine && first != kFirstLineEarlier && first != kFirstLineLogOnly)
     return bad("unknown version of the manifest");

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/os/thread.h"
 #include "store/format/file_copy.h"
+#include "store/format/notes.h"
 #include "store/format/snapshot_format.h"
 #include "store/format/store_files.h"
 
@@ -21,7 +22,6 @@ namespace cellar {
 namespace {
 
 constexpr std::string_view kLockFile{"cellar.archive-lock"};
-constexpr std::string_view kNoteHead{"cellar-archive 1\n"};
 constexpr int64_t kPauseMs{500};
 constexpr int64_t kPauseMaxMs{16'000};
 constexpr size_t kGapsMax{1000};  // lines that are kept
@@ -29,23 +29,6 @@ constexpr size_t kGapsMax{1000};  // lines that are kept
 std::string RandomId() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
-
-// What stands behind `word` and a blank in a line of the text.
-std::string LineValue(std::string_view text, std::string_view word) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    if (line.starts_with(word) && line.size() > word.size() && line[word.size()] == ' ')
-      return std::string(line.substr(word.size() + 1));
-    at = end + 1;
-  }
-  return {};
-}
-
-Result<std::string> ReadIfThere(FileSystem& files, const std::string& path) {
-  ASSIGN_OR_RETURN(const bool exists, files.Exists(path));
-  return exists ? ReadWholeFile(files, path) : Result<std::string>(std::string());
 }
 
 // The beginning and the end of the first `bytes` of a file.
@@ -59,6 +42,36 @@ Result<std::string> ReadEnds(FileSystem& files, const std::string& path, uint64_
     pieces += piece.substr(0, n);
   }
   return pieces;
+}
+
+// What the two folders say of whose archive it is.
+struct Notes {
+  bool is_there{false};
+  ArchiveNote archive{};  // if it is
+  StoreIdNote own{};
+};
+
+Result<Notes> LoadNotes(FileSystem& files, const std::string& directory,
+                        const std::string& store_directory) {
+  const auto told = [](const Status& status, std::string_view advice) {
+    if (status.code() != ErrorCode::kCorruption) return status;
+    return Status::Error(ErrorCode::kCorruption, fmt::format("{}. {}", status.text(), advice));
+  };
+  Notes notes;
+  Result<ArchiveNote> archive = LoadArchiveNote(files, directory, &notes.is_there);
+  if (!archive.ok())
+    return told(archive.status(),
+                "Nothing of this archive is touched, and --recover reads it; another one can be "
+                "begun in an empty folder");
+  bool has_id = false;
+  Result<StoreIdNote> own = LoadStoreIdNote(files, store_directory, &has_id);
+  if (!own.ok())
+    return told(own.status(),
+                "It says which archive is this store's: remove it to begin another one in an "
+                "empty folder");
+  notes.archive = *std::move(archive);
+  notes.own = *std::move(own);
+  return notes;
 }
 
 bool IsClosed(const SegmentEntry& entry) { return entry.end.has_value(); }
@@ -87,7 +100,9 @@ Result<std::unique_ptr<Archive>> Archive::Open(ArchiveOptions options, std::stri
   } else {
     // A folder that cannot be reached now may be later; one that is not its own will never be.
     const Status opened = archive->OpenFolder();
-    if (!opened.ok() && opened.code() == ErrorCode::kErr) return opened;
+    const bool may_pass =
+        opened.ok() || opened.code() == ErrorCode::kIo || opened.code() == ErrorCode::kNoSpace;
+    if (!may_pass) return opened;
   }
   archive->thread_ = std::thread([self = archive.get()] { self->Run(); });
   return archive;
@@ -215,21 +230,16 @@ void Archive::Publish(const Status& status) {
 
 // --- whose folder it is
 
-std::string Archive::NoteText() const {
-  std::string text = fmt::format("{}store {}\n", kNoteHead, id_);
-  for (const std::string& gap : gaps_) text += gap + '\n';
-  return text;
-}
+std::string Archive::NoteText() const { return FormatArchiveNote({.store = id_, .gaps = gaps_}); }
 
-// *note: of this store's archive; empty where a new one may begin.
+// *note: of this store's archive; empty where a new one may begin, among `names`. A damaged note is
+// an error: nothing that is there changes then.
 Status Archive::CheckOwner(const std::vector<std::string>& names, std::string* note) {
-  ASSIGN_OR_RETURN(*note, ReadIfThere(files_, JoinPath(directory_, kArchiveNoteName)));
-  ASSIGN_OR_RETURN(const std::string own,
-                   ReadIfThere(files_, JoinPath(store_directory_, kStoreIdName)));
-  if (!note->empty()) {
-    if (note->starts_with(kNoteHead) && !own.empty() &&
-        LineValue(*note, "store") == LineValue(own, "store"))
-      return Status::Ok();
+  ASSIGN_OR_RETURN(const Notes notes, LoadNotes(files_, directory_, store_directory_));
+  note->clear();
+  if (notes.is_there) {
+    *note = FormatArchiveNote(notes.archive);
+    if (notes.archive.store == notes.own.store) return Status::Ok();
     return Status::Error(ErrorCode::kErr,
                          fmt::format("archive-dir {} is the archive of another store", directory_));
   }
@@ -241,7 +251,7 @@ Status Archive::CheckOwner(const std::vector<std::string>& names, std::string* n
                                                       "there",
                                                       directory_, *other));
   }
-  if (LineValue(own, "archive") == directory_) {
+  if (notes.own.archive == directory_) {
     return Status::Error(
         ErrorCode::kIo,
         fmt::format(
@@ -282,34 +292,31 @@ Status Archive::OpenFolder() {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
   std::string note;
   RETURN_IF_ERROR(CheckOwner(names, &note));
+  ASSIGN_OR_RETURN(const Notes notes, LoadNotes(files_, directory_, store_directory_));
   // In this order an end in between is no hindrance, nor that the data directory gets full before
   // the archive can be reached.
-  ASSIGN_OR_RETURN(const std::string own,
-                   ReadIfThere(files_, JoinPath(store_directory_, kStoreIdName)));
-  id_ = LineValue(own, "store");
+  const std::string id_path = JoinPath(store_directory_, kStoreIdName);
+  id_ = notes.own.store;
   if (id_.empty()) {
     id_ = RandomId();
-    RETURN_IF_ERROR(ReplaceFile(files_, JoinPath(store_directory_, kStoreIdName),
-                                fmt::format("store {}\n", id_)));
+    RETURN_IF_ERROR(ReplaceFile(files_, id_path, FormatStoreIdNote({.store = id_})));
   }
   if (lock_ == nullptr) {
     ASSIGN_OR_RETURN(lock_, files_.Lock(JoinPath(directory_, kLockFile)));
   }
-  if (note.empty()) {
+  if (!notes.is_there)
     RETURN_IF_ERROR(ReplaceFile(files_, JoinPath(directory_, kArchiveNoteName), NoteText()));
-    // Without it only a disk that is not mounted would not be noticed.
-    (void)ReplaceFile(files_, JoinPath(store_directory_, kStoreIdName),
-                      fmt::format("store {}\narchive {}\n", id_, directory_));
-  } else {
-    // What an attempt before this one has read of it is not read twice.
-    std::vector<std::string> gaps;
-    for (size_t at = note.find("\ngap "); at != std::string::npos; at = note.find("\ngap ", at + 1))
-      gaps.push_back(note.substr(at + 1, note.find('\n', at + 1) - at - 1));
-    for (std::string& gap : gaps_) {
-      if (std::find(gaps.begin(), gaps.end(), gap) == gaps.end()) gaps.push_back(std::move(gap));
-    }
-    gaps_ = std::move(gaps);
+  // Without it only a disk that is not mounted would not be noticed.
+  if (!notes.is_there || notes.own.is_old)
+    (void)ReplaceFile(files_, id_path, FormatStoreIdNote({.store = id_, .archive = directory_}));
+  if (notes.archive.is_old) gaps_are_noted_ = false;  // it gets its checksum
+  // Those that the folder knows of; behind them what an attempt before this one has seen and could
+  // not write there.
+  std::vector<std::string> gaps = notes.archive.gaps;
+  for (std::string& gap : gaps_) {
+    if (std::find(gaps.begin(), gaps.end(), gap) == gaps.end()) gaps.push_back(std::move(gap));
   }
+  gaps_ = std::move(gaps);
   kept_.clear();
   heads_.clear();
   for (const std::string& name : names) RETURN_IF_ERROR(Learn(name));

@@ -12,7 +12,7 @@
 // Only where the disk is full the oldest go all the same: the gap is noted, and another snapshot
 // is taken, from which on the archive is whole again.
 //
-//   cellar.archive   "cellar-archive 1\n", "store <id>\n", a line "gap after <lsn> to <lsn>\n" each
+//   cellar.archive   an id, and each gap; its bytes are in store/format/notes.h
 //
 // The id is in the data directory too (kStoreIdName), with the folder that it was given out for: so
 // an archive of another store is not written to, and one whose disk is not mounted is not begun

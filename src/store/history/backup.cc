@@ -10,17 +10,17 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/os/log.h"
 #include "base/os/thread.h"
-#include "base/text/number.h"
 #include "engine/feeds/feed.h"
 #include "store/format/file_copy.h"
+#include "store/format/notes.h"
 #include "store/format/store_files.h"
 
 namespace cellar {
 namespace {
 
 constexpr int64_t kMicrosPerSecond{1'000'000};
-constexpr std::string_view kNoteHead{"cellar-backup 1\n"};
 
 Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
@@ -55,18 +55,6 @@ Result<int64_t> CommitTimeOf(FileSystem& files, const std::string& directory,
   bytes.resize(n);
   ASSIGN_OR_RETURN(const SegmentHeader header, DecodeSegmentHeader(bytes));
   return header.after_micros;
-}
-
-// The value behind `word` in a note; empty if it is not there.
-std::string_view NoteValue(std::string_view note, std::string_view word) {
-  for (size_t at = 0; at < note.size();) {
-    const size_t end = std::min(note.find('\n', at), note.size());
-    const std::string_view line = note.substr(at, end - at);
-    if (line.starts_with(word) && line.size() > word.size() && line[word.size()] == ' ')
-      return line.substr(word.size() + 1);
-    at = end + 1;
-  }
-  return {};
 }
 
 }  // namespace
@@ -110,8 +98,10 @@ Backup::Backup(BackupOptions options, Source source)
       state_(source.state),
       wake_(std::move(source.wake)) {
   if (IsObjectPath(directory_)) return;  // Mount sees to it
-  SealedBackup sealed;
-  if (ReadSealed(&sealed).ok()) TakeSealed(std::move(sealed));
+  job_ = std::make_unique<Job>();
+  job_->kind = Job::Kind::kLook;
+  job_->status = ReadSealed(&job_->sealed);
+  EndJob();
 }
 
 Backup::~Backup() {
@@ -139,22 +129,26 @@ void Backup::BeginLook() {
   (void)BeginJob(std::move(job));
 }
 
-// A backup is sealed if there are both a note and a manifest with a snapshot. What cannot be read
-// now may be one, so an error of the disk or the server is returned.
+// A backup is sealed if there are both a note that says so and a manifest with a snapshot. One that
+// was ended before that has a note without an end, or no manifest yet, or none any more. Whatever
+// else is there may be a sealed one that was damaged since (kCorruption); and what cannot be read
+// now may be one, so an error of the disk or the server is returned too.
 Status Backup::ReadSealed(SealedBackup* sealed) {
-  const std::string path = JoinPath(directory_, kBackupNoteName);
-  ASSIGN_OR_RETURN(const bool exists, files_.Exists(path));
+  bool exists = false;
+  ASSIGN_OR_RETURN(const BackupNote note, LoadBackupNote(files_, directory_, &exists));
   if (!exists) return Status::Ok();
-  ASSIGN_OR_RETURN(const std::string note, ReadWholeFile(files_, path));
-  if (!note.starts_with(kNoteHead)) return Status::Ok();
-  const Result<std::optional<Manifest>> manifest = LoadManifest(files_, directory_);
-  if (!manifest.ok() && manifest.status().code() == ErrorCode::kIo) return manifest.status();
-  if (!manifest.ok() || !*manifest || !(*manifest)->snapshot) return Status::Ok();
-  (void)ParseInt64(NoteValue(note, "start"), &sealed->start_unix_s);
-  (void)ParseInt64(NoteValue(note, "end"), &sealed->end_unix_s);
-  sealed->id = NoteValue(note, "id");
-  sealed->names.push_back(FormatFileName(StoreFileKind::kSnapshot, (*manifest)->snapshot->number));
-  for (const SegmentEntry& entry : (*manifest)->segments)
+  ASSIGN_OR_RETURN(const std::optional<Manifest> manifest, LoadManifest(files_, directory_));
+  if (!manifest) return Status::Ok();
+  if (note.id.empty() || !manifest->snapshot) {
+    return Status::Error(ErrorCode::kCorruption,
+                         fmt::format("{}: its {} and its {} do not belong together", directory_,
+                                     kBackupNoteName, kManifestName));
+  }
+  sealed->start_unix_s = note.start_unix_s;
+  sealed->end_unix_s = note.end_unix_s;
+  sealed->id = note.id;
+  sealed->names.push_back(FormatFileName(StoreFileKind::kSnapshot, manifest->snapshot->number));
+  for (const SegmentEntry& entry : manifest->segments)
     sealed->names.push_back(FormatFileName(StoreFileKind::kSegment, entry.number));
   sealed->names.emplace_back(kManifestName);
   sealed->is_there = true;
@@ -192,6 +186,9 @@ Status Backup::Start() {
                          fmt::format("it is not known yet if {} holds a sealed backup{}{}",
                                      directory_, look_error_.empty() ? "" : ": ", look_error_));
   }
+  if (!look_error_.empty())
+    return Refused(
+        fmt::format("a damaged backup is there: {}. BACKUP CLEANUP removes it", look_error_));
   if (state_now_ == BackupState::kSealed)
     return Refused("a sealed backup is there: BACKUP CLEANUP removes it");
   if (state_now_ != BackupState::kIdle && state_now_ != BackupState::kFailed)
@@ -243,6 +240,7 @@ Status Backup::Cleanup() {
     return Refused(fmt::format("there is no backup to clean up: the state is {}",
                                BackupStateName(state_now_)));
   state_now_ = BackupState::kIdle;
+  look_error_.clear();  // what was damaged has been seen
   error_.clear();
   id_.clear();
   names_.clear();
@@ -371,14 +369,20 @@ void Backup::TakeInstalled(const Job& job) {
 void Backup::EndJob() {
   CELLAR_ASSERT(job_ != nullptr);
   std::unique_ptr<Job> job = std::move(job_);
-  job->thread.join();
+  if (job->thread.joinable()) job->thread.join();
   if (job->kind == Job::Kind::kEmpty) return;
   if (job->kind == Job::Kind::kLook) {
     constexpr int64_t kLookAgainMicros{5 * kMicrosPerSecond};
-    has_looked_ = job->status.ok();
-    look_error_ = has_looked_ ? std::string() : job->status.text();
+    const bool is_damaged = !job->status.ok() && job->status.code() == ErrorCode::kCorruption;
+    has_looked_ = job->status.ok() || is_damaged;
+    look_error_ = job->status.ok() ? std::string() : job->status.text();
     look_at_micros_ = clock_.MonotonicMicros() + kLookAgainMicros;
-    if (has_looked_ && state_now_ == BackupState::kIdle) TakeSealed(std::move(job->sealed));
+    if (state_now_ != BackupState::kIdle) return;
+    if (!is_damaged) return TakeSealed(std::move(job->sealed));
+    // Neither sealed, as nobody knows since when, nor overwritten by the next.
+    state_now_ = BackupState::kFailed;
+    error_ = look_error_ + ". It is kept: --check tells more, and BACKUP CLEANUP removes it";
+    Log(LogSeverity::kWarning, "A backup that was made before is damaged: " + error_);
     return;
   }
   if (gives_up_ || state_now_ == BackupState::kFailed || state_now_ == BackupState::kIdle) {
@@ -498,10 +502,13 @@ Status Backup::EmptyFolder() {
 }
 
 Status Backup::WriteNote(const Job& job, Sealed is_sealed) {
-  std::string text = fmt::format("{}start {}\n", kNoteHead, job.start_unix_s);
-  if (is_sealed == Sealed::kYes)
-    text += fmt::format("end {}\nid {}\n", job.end_unix_s, FeedId::Of(job.commit_micros, 0).text());
-  return ReplaceFile(files_, JoinPath(directory_, kBackupNoteName), text);
+  BackupNote note{.start_unix_s = job.start_unix_s};
+  if (is_sealed == Sealed::kYes) {
+    // A clock that was set back meanwhile would give a note that cannot be right.
+    note.end_unix_s = std::max(job.end_unix_s, job.start_unix_s);
+    note.id = FeedId::Of(job.commit_micros, 0).text();
+  }
+  return ReplaceFile(files_, JoinPath(directory_, kBackupNoteName), FormatBackupNote(note));
 }
 
 // The log from the base to the cut, and what the manifest will say.

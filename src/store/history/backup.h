@@ -20,7 +20,7 @@
 //
 // What goes wrong leaves the state kFailed and nothing in the folder. A full disk ends a backup
 // that is not sealed: it would keep log that is in the way of writes. After a restart a backup that
-// was sealed still is; another's files are removed by the next Start.
+// was sealed still is, and a damaged one stays until Cleanup; the next Start removes other files.
 //
 // Threads: belongs to the loop; files are another thread's work. Poll when `wake` was called.
 #pragma once

@@ -10,6 +10,7 @@
 #include "engine/keys/cell.h"
 #include "engine/schema/rebuild.h"
 #include "engine/state/table_copy.h"
+#include "engine/table/version_walk.h"
 #include "resp/reply_writer.h"
 
 namespace cellar {
@@ -99,108 +100,231 @@ std::string FeedDecoder::Commands(const TableNow& table) const {
 
 // --- records
 
-Result<FeedDecoder::Outline> FeedDecoder::Look(const LogRecord& record) {
-  Outline outline;
-  MutationReader reader(record.payload);
+void FeedDecoder::Begin(const LogRecord& record, int64_t before_micros) {
+  // A record with schemas leaves others behind: they are looked up again, in the history as it is
+  // by then.
+  if (outline_.has_schemas) tables_.clear();
+  outline_ = {};
+  outlined_changes_ = 0;
+  passed_ = {};
+  ready_at_ = ready_end_ = closed_end_ = 0;
+  open_ = false;
+  rows_.Clear();
+  const bool is_told = record.kind == RecordKind::kCommand && record.commit_micros > floor_micros_;
+  phase_ = is_told ? Phase::kOutline : Phase::kDone;
+  if (!is_told) return;
+  payload_ = record.payload;
+  commit_micros_ = record.commit_micros;
+  before_micros_ = before_micros;
+  base_micros_ = std::max(before_micros, floor_micros_);
+  reader_ = MutationReader(payload_);
   int64_t stamp = 0;
-  if (!reader.ReadStamp(&stamp)) return reader.status();
+  (void)reader_.ReadStamp(&stamp);  // if it is cut short, Next says so
+}
+
+// So many ops at a time.
+Status FeedDecoder::OutlineOn() {
+  constexpr int kOpsAtOnce{64};
   DecodedOp op;
-  uint64_t changes = 0;
-  while (reader.Next(&op)) {
+  for (int i = 0; i < kOpsAtOnce; ++i) {
+    if (!reader_.Next(&op)) {
+      BeginOps();
+      return reader_.status();
+    }
     if (op.op == MutationOp::kStep) {
-      ++outline.steps;
+      ++outline_.steps;
     } else if (op.op == MutationOp::kTable) {
-      outline.matters = outline.matters || outline.has_schemas || TableOf(op.id).covered;
-    } else if (op.op == MutationOp::kOldCells) {
-      changes += op.number;
+      outline_.matters = outline_.matters || outline_.has_schemas || TableOf(op.id).covered;
+    } else if (op.op == MutationOp::kPreImages) {
+      outlined_changes_ += op.number;
     } else if (op.op != MutationOp::kRow) {
-      ++changes;
+      ++outlined_changes_;
       const bool is_schema =
           op.op >= MutationOp::kCreateKeyspace && op.op != MutationOp::kFeedGroup;
-      if (is_schema) outline.has_schemas = outline.matters = true;
+      if (is_schema) outline_.has_schemas = outline_.matters = true;
     }
   }
-  if (!reader.status().ok()) return reader.status();
-  if (outline.steps == 1 && record.payload.size() >= kFeedLargeStepBytes)
-    outline.step_micros_more = FeedMicrosOfStep(changes) - 1;
-  return outline;
+  work_ += kOpsAtOnce / 8;
+  return Status::Ok();
+}
+
+void FeedDecoder::BeginOps() {
+  phase_ = reader_.status().ok() && outline_.matters ? Phase::kOps : Phase::kDone;
+  if (phase_ == Phase::kDone) return;
+  if (outline_.steps == 1 && payload_.size() >= kFeedLargeStepBytes)
+    outline_.step_micros_more = FeedMicrosOfStep(outlined_changes_) - 1;
+  reader_ = MutationReader(payload_);
+  int64_t stamp = 0;
+  (void)reader_.ReadStamp(&stamp);
+  ahead_ = reader_;
+  ahead_changes_ = 0;
+  change_ = 0;
+  part_ = {};
+  in_part_ = false;
+  next_list_.reset();
+  list_ = {};
+  skip_cells_ = 0;
+  spill_.kind = SpillKind::kNone;
+  part_puts_.clear();
+  part_folds_.clear();
+  step_at_ = 0;
+}
+
+// A record that says nothing of the feed's tables is left after a look at its outline. One in which
+// the feed begins is read from there on: what the steps before have done to schemas is in the
+// history already.
+Result<FeedDecoder::Progress> FeedDecoder::Go(const FeedId& after, const FeedId& to,
+                                              uint64_t work_max, FeedSink* sink) {
+  CELLAR_ASSERT(passed_ <= after);
+  after_ = after;
+  to_ = to;
+  const uint64_t end = work_ + std::min(work_max, UINT64_MAX - work_);
+  for (;;) {
+    if (!GiveOut(sink)) return Progress::kEnough;
+    if (phase_ == Phase::kDone) return Progress::kDone;
+    if (work_ >= end) return Progress::kMore;
+    RETURN_IF_ERROR(Advance());
+  }
+}
+
+// A little further; an entry that comes of it waits until the next one, or the end, is known.
+Status FeedDecoder::Advance() {
+  if (phase_ == Phase::kOutline) return OutlineOn();
+  CELLAR_ASSERT(phase_ == Phase::kOps);
+  if (spill_.kind != SpillKind::kNone) return SpillOn();
+  if (skip_cells_ > 0) return SkipOld();
+  if (NeedsPart()) return LookAhead();
+  return NextOp();
 }
 
 // Steps of one record get a microsecond each, the last one the commit time or one just before it,
-// so that ids ascend. A record that says nothing of the feed's tables is left after a look at its
-// outline.
-Result<bool> FeedDecoder::Decode(const LogRecord& record, int64_t before_micros,
-                                 const FeedId& after, const FeedId& to, FeedSink* sink) {
-  if (record.kind != RecordKind::kCommand) return true;
-  base_micros_ = before_micros;
-  ASSIGN_OR_RETURN(const Outline outline, Look(record));
-  if (!outline.matters) return true;
-  sink_ = sink;
-  after_ = after;
-  to_ = to;
-  ended_ = false;
-  has_entry_ = false;
-  if (feed_.tells_old_cells()) RETURN_IF_ERROR(FindOldCells(record.payload));
-  MutationReader reader(record.payload);
-  int64_t stamp = 0;
-  (void)reader.ReadStamp(&stamp);
+// so that ids ascend.
+Status FeedDecoder::NextOp() {
   DecodedOp op;
-  int64_t step = 0;
-  Status status;
-  while (status.ok() && !ended_ && reader.Next(&op)) {
-    if (op.op == MutationOp::kStep) {
-      EndStep();
-      step_micros_ = record.commit_micros - (outline.steps - ++step) - outline.step_micros_more;
-      BeginStep(step == 1 ? before_micros : step_micros_ - 1);
-    } else {
-      status = OnOp(op, reader);
-    }
+  ++work_;
+  if (!reader_.Next(&op)) {
+    EndStep();
+    phase_ = Phase::kDone;
+    return reader_.status();
   }
-  if (!ended_) EndStep();
-  // The next record looks them up again, in the history as it is then.
-  if (outline.has_schemas) tables_.clear();
-  RETURN_IF_ERROR(std::move(status));
-  return !ended_;
+  if (op.op != MutationOp::kStep) return OnOp(op, reader_);
+  EndStep();
+  step_micros_ = commit_micros_ - (outline_.steps - ++step_at_) - outline_.step_micros_more;
+  BeginStep();
+  return Status::Ok();
 }
 
-void FeedDecoder::BeginStep(int64_t before_micros) {
+void FeedDecoder::BeginStep() {
+  const int64_t before_micros = step_at_ == 1 ? before_micros_ : step_micros_ - 1;
   telling_ = before_micros > feed_.after_micros;
+  passing_ = step_micros_ + outline_.step_micros_more <= floor_micros_;
   place_ = 0;
   table_ = nullptr;
+  rewrites_ = false;
 }
 
 void FeedDecoder::EndStep() {
-  if (has_entry_) GiveOut(false);
+  if (feed_.by_row)
+    CloseAll(false);
+  else if (open_)
+    Close(false);
 }
 
+// What a whole table has met stands between the changes of rows before it and behind it.
 bool FeedDecoder::Begin(std::string_view op, std::string_view table) {
-  if (has_entry_) GiveOut(true);
+  if (feed_.by_row) EndRows();
+  return BeginEntry(op, table);
+}
+
+bool FeedDecoder::BeginChange(std::string_view op) {
+  if (!feed_.by_row) return BeginEntry(op, table_->name);
+  if (rows_.changes() == FeedRows::kChangesMax) CloseAll(true);
+  FeedRows::Row& row = rows_.Of(table_->name, row_text_);
+  if (++row.changes == 1) {
+    row.wanted = BeginEntry("row", table_->name);
+    row.entry = current_;
+    if (row.wanted) Add("row", row_text_);
+  }
+  if (!row.wanted) return false;
+  current_ = row.entry;
+  number_ = FormatUint64(row.changes);
+  Add("op", op);
+  return true;
+}
+
+void FeedDecoder::EndRows() {
+  for (const auto& [key, row] : rows_.all())
+    if (row.wanted) AddTo(row.entry, "changes", FormatUint64(row.changes));
+  rows_.Clear();
+}
+
+void FeedDecoder::CloseAll(bool more) {
+  EndRows();
+  for (; closed_end_ < ready_end_; ++closed_end_)
+    if (more || closed_end_ + 1 < ready_end_) AddTo(closed_end_, "more", "1");
+  open_ = false;
+}
+
+bool FeedDecoder::BeginEntry(std::string_view op, std::string_view table) {
+  if (open_ && !feed_.by_row) Close(true);
   // Entries that were given out are counted as well: a place in a step always means the same one.
   const FeedId id = FeedId::Of(step_micros_, place_++);
-  if (ended_ || id <= after_) return false;
-  if (id > to_) {
-    ended_ = true;
+  if (id <= after_) {
+    passed_ = std::max(passed_, id);
     return false;
   }
-  has_entry_ = true;
-  entry_.Clear(id);
+  if (ready_end_ == ready_.size()) ready_.emplace_back();
+  current_ = ready_end_++;
+  number_.clear();
+  ready_[current_].Clear(id);
+  open_ = true;
+  work_ += 2;
   Add("op", op);
   Add("table", table);
   return true;
 }
 
-void FeedDecoder::GiveOut(bool more) {
-  if (more) Add("more", "1");
-  has_entry_ = false;
-  if (!sink_->OnEntry(entry_)) ended_ = true;
+// Where rows may still get changes all of the step waits.
+bool FeedDecoder::GiveOutClosed(FeedSink* sink) {
+  while (ready_at_ < closed_end_) {
+    const FeedEntry& entry = ready_[ready_at_];
+    if (entry.id > to_) return false;
+    ++ready_at_;
+    passed_ = std::max(passed_, entry.id);
+    if (entry.id > after_ && !sink->OnEntry(entry)) return false;
+  }
+  if (ready_at_ == ready_end_) ready_at_ = ready_end_ = closed_end_ = 0;
+  return true;
+}
+
+bool FeedDecoder::GiveOut(FeedSink* sink) {
+  if (feed_.by_row) return GiveOutClosed(sink);
+  while (ready_at_ < ready_end_) {
+    const FeedEntry& entry = ready_[ready_at_];
+    if (entry.id > to_) return false;
+    if (open_ && ready_at_ + 1 == ready_end_) {
+      // Alone it goes to the front, so that few are ever needed.
+      if (ready_at_ > 0) std::swap(ready_.front(), ready_[ready_at_]);
+      ready_at_ = current_ = 0;
+      ready_end_ = 1;
+      return true;
+    }
+    ++ready_at_;
+    passed_ = std::max(passed_, entry.id);
+    if (entry.id > after_ && !sink->OnEntry(entry)) return false;
+  }
+  ready_at_ = ready_end_ = 0;
+  return true;
 }
 
 // --- ops
 
 // Cells of one row and kind are gathered into one entry; any other op ends it.
 Status FeedDecoder::OnOp(const DecodedOp& op, const MutationReader& later) {
-  if (op.op == MutationOp::kOldCells) return Status::Ok();
-  if (op.op != MutationOp::kTable && op.op != MutationOp::kRow) NextChange();
+  if (op.op == MutationOp::kPreImages) return Status::Ok();
+  if (op.op != MutationOp::kTable && op.op != MutationOp::kRow) RETURN_IF_ERROR(NextChange());
+  if (passing_) return Status::Ok();
+  if (op.op == MutationOp::kRewrites) rewrites_ = op.number != 0;
   if (op.op >= MutationOp::kCreateKeyspace) return OnSchemaOp(op, later);
   if (op.op == MutationOp::kTable) {
     table_ = &TableOf(op.id);
@@ -217,6 +341,7 @@ Status FeedDecoder::OnOp(const DecodedOp& op, const MutationReader& later) {
     case MutationOp::kDeleteRows:
       return OnRowOp(op);
     case MutationOp::kPut:
+      return rewrites_ && !feed_.old ? Status::Ok() : OnCellOp(op);
     case MutationOp::kReplace:
     case MutationOp::kAddInput:
     case MutationOp::kMergeState:
@@ -281,11 +406,8 @@ Status FeedDecoder::AddBounds(const Order& order, std::string_view begin, std::s
 // by one, and with OLD that is all.
 Status FeedDecoder::OnRowOp(const DecodedOp& op) {
   if (op.op == MutationOp::kDeleteRow) {
-    if (knows_old()) {
-      RETURN_IF_ERROR(TellRemoved(row_key_));
-      if (feed_.old) return Status::Ok();
-    }
-    if (RowMatters() && Begin("delrange", table_->name)) Add("row", row_text_);
+    if (!knows_old()) return TellDeletion(op);
+    TellRemoved(op, row_key_);
     return Status::Ok();
   }
   const KeyRange range{{std::string(op.first), false}, {std::string(op.second), op.second.empty()}};
@@ -297,12 +419,32 @@ Status FeedDecoder::OnRowOp(const DecodedOp& op) {
       (!prefixes.empty() && std::none_of(prefixes.begin(), prefixes.end(), touches))) {
     return Status::Ok();
   }
-  if (knows_old()) {
-    RETURN_IF_ERROR(TellRemoved({}));
-    if (feed_.old) return Status::Ok();
+  if (!knows_old()) return TellDeletion(op);
+  TellRemoved(op, {});
+  return Status::Ok();
+}
+
+// REQUIRES: of an op inside a row, that it was the row at hand.
+Status FeedDecoder::TellDeletion(const DecodedOp& op) {
+  if (op.op == MutationOp::kDeleteRows) {
+    if (!Begin("delrows", table_->name)) return Status::Ok();
+    return AddBounds(table_->schema.key, op.first, op.second);
   }
-  if (!Begin("delrows", table_->name)) return Status::Ok();
-  return AddBounds(table_->schema.key, op.first, op.second);
+  if (!RowMatters()) return Status::Ok();
+  if (op.op == MutationOp::kDeleteRow) {
+    if (BeginChange("delrange")) AddRow();
+    return Status::Ok();
+  }
+  const FamilySchema& family = *table_->families.find(static_cast<uint32_t>(op.id))->second.schema;
+  if (op.op == MutationOp::kDeleteCell) {
+    if (BeginChange("del")) AddPlace(family, op.first, op.number);
+    return Status::Ok();
+  }
+  CELLAR_ASSERT(op.op == MutationOp::kDeleteRange);
+  if (!BeginChange("delrange")) return Status::Ok();
+  AddRow();
+  Add("family", family.name);
+  return AddBounds(family.order, op.first, op.second);
 }
 
 void FeedDecoder::AddColumn(const FamilySchema& family, std::string_view qualifier) {
@@ -315,7 +457,7 @@ void FeedDecoder::AddColumn(const FamilySchema& family, std::string_view qualifi
 
 void FeedDecoder::AddPlace(const FamilySchema& family, std::string_view qualifier,
                            uint64_t timestamp) {
-  Add("row", row_text_);
+  AddRow();
   AddColumn(family, qualifier);
   Add("ts", FormatUint64(timestamp));
 }
@@ -337,7 +479,7 @@ void FeedDecoder::AddPut(const FamilySchema& family, const DecodedOp& op) {
   if (!wants_fields_) return;
   AddPlace(family, op.first, op.number);
   CellValue cell;
-  (void)DecodeCellValue(op.second, &plain_, &cell);  // it has been applied
+  ReadStoredCell(op.second, &plain_, &cell);  // it has been applied
   AddValue(cell, "type", "value");
   if (cell.expiry_micros != kNoExpiry) Add("expires", FormatInt64(cell.expiry_micros));
   if (feed_.old) AddOld(family, op);
@@ -352,36 +494,29 @@ Status FeedDecoder::OnCellOp(const DecodedOp& op) {
   const FamilySchema& schema = *family->second.schema;
   switch (op.op) {
     case MutationOp::kReclaimColumn:
-      return TellReclaimed(schema, op);
-    case MutationOp::kDeleteCell:
-      if (knows_old()) {
-        RETURN_IF_ERROR(TellRemoved(ColumnKey(schema, op.first)));
-        if (feed_.old) return Status::Ok();
-      }
-      if (Begin("del", table_->name)) AddPlace(schema, op.first, op.number);
+      TellReclaimed(schema, op);
       return Status::Ok();
+    case MutationOp::kDeleteCell:
     case MutationOp::kDeleteRange:
-      if (knows_old()) {
-        RETURN_IF_ERROR(TellRemoved(ColumnKey(schema, {})));
-        if (feed_.old) return Status::Ok();
-      }
-      if (!Begin("delrange", table_->name)) return Status::Ok();
-      Add("row", row_text_);
-      Add("family", schema.name);
-      return AddBounds(schema.order, op.first, op.second);
+      if (!knows_old()) return TellDeletion(op);
+      TellRemoved(
+          op, ColumnKey(schema, op.op == MutationOp::kDeleteCell ? op.first : std::string_view()));
+      return Status::Ok();
     case MutationOp::kAddInput:
     case MutationOp::kMergeState: {
       const bool merges = op.op == MutationOp::kMergeState;
-      if (!Begin(merges ? "merge" : "add", table_->name)) return Status::Ok();
+      NoteFoldOfPart(schema, op);
+      if (!BeginChange(merges ? "merge" : "add")) return Status::Ok();
       AddPlace(schema, op.first, op.number);
       Add("value", op.second);
       return Status::Ok();
     }
     default:
-      if (Begin("put", table_->name)) AddPut(schema, op);
+      if (BeginChange("put")) AddPut(schema, op);
       NotePutOfPart(schema, op);
       // The version that it has displaced was live until then.
-      return op.op == MutationOp::kReplace ? TellReclaimed(schema, op) : Status::Ok();
+      if (op.op == MutationOp::kReplace) TellReclaimed(schema, op);
+      return Status::Ok();
   }
 }
 
@@ -447,6 +582,8 @@ void FeedDecoder::OnCreateFeed(const DecodedOp& op) {
 
 Status FeedDecoder::OnSetSchema(const DecodedOp& op) {
   TableNow& table = TableOf(op.id);
+  // In front of the first feed, in its step: what is dropped by then has no history.
+  if (!table.is_there && !telling_) return Status::Ok();
   if (!table.is_there) return Unreadable("a table that is not there");
   TableSchema schema;
   std::string_view bytes = op.first;

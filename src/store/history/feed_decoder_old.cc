@@ -1,11 +1,17 @@
 // What a feed tells with OLD and EXPIRED: cells that were there, as a record holds them behind the
-// ops that have met them (engine/state/old_cells.h).
+// ops that have met them (engine/state/pre_images.h).
 //
 //   OLD       a put has the column's newest live version before it; a deletion is one `del` a cell
 //   EXPIRED   what retention had dropped is `del ... by expired` when an op removes it
+//
+// Of a part that was taken down before any of it was done the lists say what was there then. What
+// its own ops have made of the columns since is followed here: puts, and folds.
+#include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/text/number.h"
+#include "engine/keys/hyperloglog.h"
 #include "engine/keys/timestamp.h"
 #include "store/history/feed_decoder.h"
 
@@ -18,51 +24,37 @@ Status Unreadable() {
 
 }  // namespace
 
-// One look through the record: lists stand behind their ops.
-Status FeedDecoder::FindOldCells(std::string_view payload) {
-  old_.clear();
-  parts_.clear();
-  change_ = 0;
-  part_at_ = 0;
-  part_ = nullptr;
-  part_puts_.clear();
-  MutationReader reader(payload);
-  int64_t stamp = 0;
-  (void)reader.ReadStamp(&stamp);
+// Lists stand behind their ops: reads on until the next ones, which are of the part at hand, some
+// ops at a time. What comes before them and is in no part was not told.
+Status FeedDecoder::LookAhead() {
+  constexpr int kOpsAtOnce{64};
   DecodedOp op;
-  uint64_t changes = 0;
-  while (reader.Next(&op)) {
+  for (int i = 0; i < kOpsAtOnce; ++i) {
+    if (!ahead_.Next(&op)) {
+      part_ = {.begin = UINT64_MAX, .end = UINT64_MAX, .lists = {}};
+      return ahead_.status();
+    }
     if (op.op == MutationOp::kStep || op.op == MutationOp::kTable || op.op == MutationOp::kRow)
       continue;
-    if (op.op != MutationOp::kOldCells) {
-      ++changes;
+    if (op.op != MutationOp::kPreImages) {
+      ++ahead_changes_;
       continue;
     }
     const uint64_t ops = op.id >> 1;
-    if (ops > changes) return Unreadable();
-    const bool together = (op.id & 1) == static_cast<uint64_t>(OldCells::Taken::kTogether);
-    // What comes before it and is in no part was not told.
-    if (ops < changes && (parts_.empty() || parts_.back().end < changes - ops))
-      parts_.push_back({changes - ops, false, false});
-    parts_.push_back({changes, together, true});
-    std::string_view rest = op.first;
-    while (!rest.empty()) {
-      uint64_t index = 0;
-      OldList list;
-      if (!GetVarint64(&rest, &index) || !GetVarint64(&rest, &list.cells) || index >= ops)
-        return Unreadable();
-      const std::string_view begin = rest;
-      OldList skipped{list.cells, rest};
-      OldCell cell;
-      while (skipped.cells > 0) {
-        if (!NextOld(&skipped, &cell)) return Unreadable();
-      }
-      rest = skipped.bytes;
-      list.bytes = begin.substr(0, begin.size() - rest.size());
-      old_.emplace(changes - ops + index, list);
-    }
+    if (ops > ahead_changes_) return Unreadable();
+    if (ahead_changes_ <= change_) continue;  // of nothing
+    part_ = {.begin = ahead_changes_ - ops,
+             .end = ahead_changes_,
+             .together = (op.id & 1) == static_cast<uint64_t>(PreImages::Taken::kTogether),
+             .lists = op.first};
+    if (part_.begin < change_) return Unreadable();
+    next_list_.reset();
+    part_puts_.clear();
+    part_folds_.clear();
+    return Status::Ok();
   }
-  return reader.status();
+  work_ += kOpsAtOnce / 8;
+  return Status::Ok();
 }
 
 bool FeedDecoder::NextOld(OldList* list, OldCell* cell) {
@@ -74,21 +66,41 @@ bool FeedDecoder::NextOld(OldList* list, OldCell* cell) {
          GetLengthPrefixed(&list->bytes, &cell->value);
 }
 
-// The next change of the record is at hand.
-void FeedDecoder::NextChange() {
-  if (!feed_.tells_old_cells()) return;
+// The next change of the record is at hand. Lists stand in the order of their changes.
+Status FeedDecoder::NextChange() {
+  if (!feed_.tells_pre_images()) return Status::Ok();
+  CELLAR_ASSERT(skip_cells_ == 0);
   const uint64_t change = change_++;
-  while (part_at_ < parts_.size() && parts_[part_at_].end <= change) {
-    ++part_at_;
-    part_puts_.clear();
+  list_ = {};
+  in_part_ = change >= part_.begin && change < part_.end;
+  if (!in_part_) return Status::Ok();
+  if (!next_list_ && !part_.lists.empty()) {
+    NextList next;
+    if (!GetVarint64(&part_.lists, &next.change) || !GetVarint64(&part_.lists, &next.cells) ||
+        next.change >= part_.end - part_.begin || next.change < change - part_.begin) {
+      return Unreadable();
+    }
+    next_list_ = next;
   }
-  const bool is_told = part_at_ < parts_.size() && parts_[part_at_].told;
-  part_ = is_told ? &parts_[part_at_] : nullptr;
+  if (!next_list_ || next_list_->change != change - part_.begin) return Status::Ok();
+  list_ = {next_list_->cells, part_.lists};
+  skip_cells_ = next_list_->cells;
+  next_list_.reset();
+  return Status::Ok();
 }
 
-FeedDecoder::OldList FeedDecoder::OldOfChange() const {
-  const auto found = old_.find(change_ - 1);
-  return found == old_.end() ? OldList{} : found->second;
+Status FeedDecoder::SkipOld() {
+  constexpr uint64_t kCellsAtOnce{64};
+  OldList list{std::min(skip_cells_, kCellsAtOnce), part_.lists};
+  const uint64_t cells = list.cells;
+  OldCell cell;
+  while (list.cells > 0) {
+    if (!NextOld(&list, &cell)) return Unreadable();
+  }
+  part_.lists = list.bytes;
+  skip_cells_ -= cells;
+  work_ += cells / 8;
+  return Status::Ok();
 }
 
 std::string FeedDecoder::ColumnKey(const FamilySchema& family, std::string_view qualifier) const {
@@ -101,15 +113,58 @@ std::string FeedDecoder::ColumnKey(const FamilySchema& family, std::string_view 
 // --- puts
 
 void FeedDecoder::NotePutOfPart(const FamilySchema& family, const DecodedOp& op) {
-  if (part_ == nullptr || !part_->together) return;
-  part_puts_[ColumnKey(family, op.first)].insert_or_assign(op.number, std::string(op.second));
+  if (!in_part_ || !part_.together) return;
+  const std::string column = ColumnKey(family, op.first);
+  part_puts_[column].insert_or_assign(op.number, std::string(op.second));
+  if (!part_folds_.empty()) part_folds_.erase({column, op.number});
+}
+
+void FeedDecoder::NoteFoldOfPart(const FamilySchema& family, const DecodedOp& op) {
+  if (!in_part_ || !part_.together) return;
+  const std::string column = ColumnKey(family, op.first);
+  if (const auto puts = part_puts_.find(column); puts != part_puts_.end()) {
+    // Of the part's own making, or gone: then the fold begins anew.
+    const auto put = puts->second.find(op.number);
+    if (put != puts->second.end()) return FoldInto(op.op, op.second, &put->second);
+  }
+  part_folds_[{column, op.number}].emplace_back(op.op, op.second);
+}
+
+// As Table::FoldHll does it.
+void FeedDecoder::FoldInto(MutationOp op, std::string_view input, std::string* cell_value) {
+  CellValue cell;
+  std::string state;
+  const bool merges = op == MutationOp::kMergeState;
+  if (DecodeCellHead(*cell_value, &cell) && cell.type == ValueType::kHll) {
+    const bool changed = merges ? HllMerge(cell.stored, input, &state)
+                                : HllAdd(cell.stored, HllInputOf(input), &state);
+    if (!changed) return;
+  } else {
+    cell = {.type = ValueType::kHll, .expiry_micros = kNoExpiry, .stored = {}};
+    state = merges ? std::string(input) : HllStateOf(HllInputOf(input));
+  }
+  cell.stored = state;
+  cell_value->clear();
+  PutCellValue(cell_value, cell);
+}
+
+std::string_view FeedDecoder::FoldedSince(const std::string& column, uint64_t timestamp,
+                                          std::string_view value) {
+  if (part_folds_.empty() || value.empty()) return value;
+  const auto folds = part_folds_.find({column, timestamp});
+  if (folds == part_folds_.end()) return value;
+  std::string folded(value);
+  for (const auto& [op, input] : folds->second) FoldInto(op, input, &folded);
+  folded_ = std::move(folded);
+  return folded_;
 }
 
 void FeedDecoder::AddOld(const FamilySchema& family, const DecodedOp& op) {
-  if (part_ == nullptr) return;
+  if (!in_part_) return;
   uint64_t newest = 0;
   std::string_view value;
-  const auto puts = part_puts_.find(ColumnKey(family, op.first));
+  const std::string column = ColumnKey(family, op.first);
+  const auto puts = part_puts_.find(column);
   const bool has_puts = puts != part_puts_.end();
   OldList list = OldOfChange();
   OldCell cell;
@@ -118,7 +173,7 @@ void FeedDecoder::AddOld(const FamilySchema& family, const DecodedOp& op) {
     if (cell.kind != OldCellKind::kNewest || !LoadTimestamp(cell.key, &timestamp)) continue;
     if (has_puts && puts->second.contains(static_cast<uint64_t>(timestamp))) continue;
     newest = static_cast<uint64_t>(timestamp);
-    value = cell.value;
+    value = FoldedSince(column, newest, cell.value);
   }
   // Puts of the same part, that the list does not know. What is gone has no value.
   if (has_puts) {
@@ -142,7 +197,7 @@ void FeedDecoder::AddOld(const FamilySchema& family, const DecodedOp& op) {
 
 void FeedDecoder::TellGone(const FamilySchema& family, std::string_view qualifier,
                            uint64_t timestamp, const OldCell& cell) {
-  if (!Begin("del", table_->name)) return;
+  if (!BeginChange("del")) return;
   AddPlace(family, qualifier, timestamp);
   CellValue value;
   if (feed_.old && DecodeCellValue(cell.value, &plain_, &value)) AddValue(value, "type", "value");
@@ -150,41 +205,62 @@ void FeedDecoder::TellGone(const FamilySchema& family, std::string_view qualifie
 }
 
 // Of kReplace and kReclaimColumn.
-Status FeedDecoder::TellReclaimed(const FamilySchema& family, const DecodedOp& op) {
-  if (!feed_.expired || part_ == nullptr) return Status::Ok();
-  OldList list = OldOfChange();
-  OldCell cell;
-  // Of a part that was taken down before any of it was done: what its puts have made of the column,
-  // and without a value what is gone.
-  std::map<uint64_t, std::string>* const puts =
-      part_->together ? &part_puts_[ColumnKey(family, op.first)] : nullptr;
-  std::string_view newest;
-  while (NextOld(&list, &cell)) {
-    int64_t timestamp = 0;
-    if (cell.kind == OldCellKind::kNewest) newest = cell.value;
-    if (cell.kind != OldCellKind::kReclaimed) continue;
-    if (cell.value.empty()) cell.value = newest;  // it is the same cell
-    if (!LoadTimestamp(cell.key, &timestamp)) return Unreadable();
-    const auto at = static_cast<uint64_t>(timestamp);
-    if (puts != nullptr && puts->contains(at)) continue;
-    TellGone(family, op.first, at, cell);
-    if (puts != nullptr) puts->emplace(at, std::string());
+void FeedDecoder::TellReclaimed(const FamilySchema& family, const DecodedOp& op) {
+  if (!feed_.expired || !in_part_) return;
+  spill_ = {SpillKind::kReclaimed, op, list_, {}, &family, {}};
+}
+
+// Of a part that was taken down before any of it was done: what its puts have made of the column,
+// and without a value what is gone.
+Status FeedDecoder::TellReclaimedCell(OldCell cell) {
+  if (cell.kind == OldCellKind::kNewest) spill_.newest = cell.value;
+  if (cell.kind != OldCellKind::kReclaimed) return Status::Ok();
+  if (cell.value.empty()) cell.value = spill_.newest;  // it is the same cell
+  int64_t timestamp = 0;
+  if (!LoadTimestamp(cell.key, &timestamp)) return Unreadable();
+  const auto at = static_cast<uint64_t>(timestamp);
+  const DecodedOp& op = spill_.op;
+  if (!part_.together) {
+    TellGone(*spill_.family, op.first, at, cell);
+    return Status::Ok();
   }
-  if (op.op != MutationOp::kReplace || puts == nullptr) return Status::Ok();
-  const auto put = puts->find(op.replaced);
-  if (put == puts->end() || put->second.empty()) return Status::Ok();
-  const std::string value = std::exchange(put->second, std::string());
-  TellGone(family, op.first, op.replaced, {OldCellKind::kReclaimed, {}, value});
+  const std::string column = ColumnKey(*spill_.family, op.first);
+  std::map<uint64_t, std::string>& puts = part_puts_[column];
+  if (puts.contains(at)) return Status::Ok();
+  cell.value = FoldedSince(column, at, cell.value);
+  TellGone(*spill_.family, op.first, at, cell);
+  puts.emplace(at, std::string());
+  part_folds_.erase({column, at});
   return Status::Ok();
 }
 
-Status FeedDecoder::TellRemoved(std::string_view prefix) {
-  OldList list = OldOfChange();
+void FeedDecoder::TellRemoved(const DecodedOp& op, std::string_view prefix) {
+  spill_ = {SpillKind::kRemoved, op, list_, std::string(prefix), nullptr, {}};
+}
+
+Status FeedDecoder::SpillOn() {
+  ++work_;
+  if (spill_.list.cells == 0) return EndSpill();
   OldCell cell;
-  while (NextOld(&list, &cell)) {
-    const bool wanted = cell.kind == OldCellKind::kReclaimed ? feed_.expired : feed_.old;
-    if (wanted) RETURN_IF_ERROR(TellCell(cell, prefix));
-  }
+  if (!NextOld(&spill_.list, &cell)) return Unreadable();
+  if (spill_.kind == SpillKind::kReclaimed) return TellReclaimedCell(cell);
+  const bool wanted = cell.kind == OldCellKind::kReclaimed ? feed_.expired : feed_.old;
+  return wanted ? TellCell(cell, spill_.prefix) : Status::Ok();
+}
+
+// What the op tells behind its cells: with OLD a deletion has nothing more to tell; a put has that
+// it has displaced another one of its part.
+Status FeedDecoder::EndSpill() {
+  const bool removed = spill_.kind == SpillKind::kRemoved;
+  spill_.kind = SpillKind::kNone;
+  const DecodedOp& op = spill_.op;
+  if (removed) return feed_.old ? Status::Ok() : TellDeletion(op);
+  if (op.op != MutationOp::kReplace || !part_.together) return Status::Ok();
+  std::map<uint64_t, std::string>& puts = part_puts_[ColumnKey(*spill_.family, op.first)];
+  const auto put = puts.find(op.replaced);
+  if (put == puts.end() || put->second.empty()) return Status::Ok();
+  const std::string value = std::exchange(put->second, std::string());
+  TellGone(*spill_.family, op.first, op.replaced, {OldCellKind::kReclaimed, {}, value});
   return Status::Ok();
 }
 

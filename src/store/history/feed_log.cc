@@ -1,9 +1,14 @@
 // See feed_log.h.
 #include "store/history/feed_log.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "base/assert.h"
+#include "base/os/log.h"
+#include "base/text/quote.h"
 
 namespace cellar {
 namespace {
@@ -20,6 +25,13 @@ constexpr uint64_t kTrimmedBytesMin{64 << 10};
 constexpr uint64_t kFreedBytes{32 << 20};
 // With less on disk even a Trim may find no room in the log.
 constexpr uint64_t kTrimRoomBytes{4096};
+// Places in large records that are remembered. One that nobody comes back to goes when there is no
+// room for another record and so many calls have passed over it, or with the next rounds of Sweep.
+constexpr size_t kStandingsMax{32};
+// Decoders of feeds that tell what was there before may hold what one command of the record has
+// put: such places have records of so many bytes together, or there is one of any size.
+constexpr size_t kHeldBytesMax{64 << 20};
+constexpr uint32_t kPassedOverMax{64};
 
 Result<bool> Pass(const LogRecord& /*record*/, int64_t /*before_micros*/) { return true; }
 
@@ -55,30 +67,50 @@ class CountingSink final : public FeedSink {
   FeedId last_;
 };
 
+// Hands all on, and remembers the last one.
+class NotingSink final : public FeedSink {
+ public:
+  explicit NotingSink(FeedSink* to) : to_(*to) {}
+  bool OnEntry(const FeedEntry& entry) override {
+    last_ = entry.id;
+    return to_.OnEntry(entry);
+  }
+  // 0-0: none has come.
+  const FeedId& last() const { return last_; }
+
+ private:
+  FeedSink& to_;
+  FeedId last_;
+};
+
 // Keeps the newest of the entries that come.
 class CollectingSink final : public FeedSink {
  public:
-  CollectingSink(size_t most, std::vector<FeedEntry>* entries) : most_(most), entries_(*entries) {
+  CollectingSink(size_t most, FeedScan::Back* back) : most_(most), back_(*back) {
     CELLAR_ASSERT(most_ > 0);
   }
   bool OnEntry(const FeedEntry& entry) override {
-    if (entries_.size() < most_) {
-      entries_.push_back(entry);
+    back_.after = entry.id;
+    if (back_.entries.size() < most_) {
+      back_.entries.push_back(entry);
     } else {
-      entries_[next_] = entry;
-      next_ = (next_ + 1) % most_;
+      back_.entries[back_.next] = entry;
+      back_.next = (back_.next + 1) % most_;
     }
     return true;
   }
-  void Finish() {
-    std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(next_),
-                entries_.end());
+  // Appends them in ascending order.
+  void MoveTo(std::vector<FeedEntry>* entries) {
+    std::rotate(back_.entries.begin(),
+                back_.entries.begin() + static_cast<std::ptrdiff_t>(back_.next),
+                back_.entries.end());
+    std::move(back_.entries.begin(), back_.entries.end(), std::back_inserter(*entries));
+    back_ = {};
   }
 
  private:
   const size_t most_;
-  size_t next_{0};
-  std::vector<FeedEntry>& entries_;
+  FeedScan::Back& back_;
 };
 
 // Hands on those that are among `ids`, and counts in *next how many of these are behind.
@@ -120,11 +152,101 @@ Status FeedLog::UpdateIndex(Lsn applied) {
                        whole);
 }
 
+Result<LogIndex::Ended> FeedLog::ReadPiece(const Feed& feed, LogPlace* place,
+                                           const LogIndex::Visit& visit) {
+  Result<LogIndex::Ended> ended = index_.ReadPiece(place, visit);
+  if (!ended.ok() && ended.status().code() == ErrorCode::kCorruption)
+    NoteUnreadable(feed, place->last, ended.status());
+  if (index_.large().TakeWantsRoom()) ForgetIdle(kPassedOverMax);
+  return ended;
+}
+
+// --- large records
+
+Result<bool> FeedLog::Decode(FeedDecoder* decoder, const Wanted& wanted, const LogRecord& record,
+                             int64_t before, FeedSink* sink, bool* again) {
+  if (record.payload.size() >= LargeRecords::kBytesMin)
+    return DecodeSlice(wanted, record, before, sink, again);
+  return decoder->Decode(record, before, wanted.after, wanted.to, sink);
+}
+
+Result<bool> FeedLog::DecodeSlice(const Wanted& wanted, const LogRecord& record, int64_t before,
+                                  FeedSink* sink, bool* again) {
+  const Standings::iterator at = StandingFor(wanted, record, before);
+  FeedDecoder& decoder = (*at)->decoder;
+  const uint64_t work_before = decoder.work();
+  const Result<FeedDecoder::Progress> progress =
+      decoder.Go(wanted.after, wanted.to, kSliceWork, sink);
+  large_work_ += decoder.work() - work_before;
+  if (!progress.ok() || *progress == FeedDecoder::Progress::kDone) Forget(at);
+  RETURN_IF_ERROR(progress.status());
+  *again = *progress == FeedDecoder::Progress::kMore;
+  return *progress == FeedDecoder::Progress::kDone;
+}
+
+// The one that is nearest before what is wanted, or a new one at the beginning.
+FeedLog::Standings::iterator FeedLog::StandingFor(const Wanted& wanted, const LogRecord& record,
+                                                  int64_t before) {
+  auto nearest = standings_.end();
+  for (auto at = standings_.begin(); at != standings_.end(); ++at) {
+    const Standing& standing = **at;
+    if (standing.feed.id != wanted.feed.id || standing.fields != wanted.fields ||
+        standing.lsn != record.lsn || standing.payload.data() != record.payload.data() ||
+        standing.decoder.passed() > wanted.after) {
+      continue;
+    }
+    if (nearest == standings_.end() || (*nearest)->decoder.passed() < standing.decoder.passed())
+      nearest = at;
+  }
+  if (nearest == standings_.end()) {
+    if (standings_.size() >= kStandingsMax) Forget(std::prev(standings_.end()));
+    size_t held = record.payload.size();
+    for (auto at = standings_.begin(); at != standings_.end() && wanted.feed.tells_pre_images();) {
+      const auto standing = at++;
+      if (!(*standing)->feed.tells_pre_images()) continue;
+      held += (*standing)->payload.size();
+      if (held > kHeldBytesMax) Forget(standing);
+    }
+    standings_.push_front(std::make_unique<Standing>(engine_.feeds(), wanted.feed, wanted.fields));
+    Standing& made = *standings_.front();
+    made.lsn = record.lsn;
+    made.payload = record.payload;
+    index_.large().Pin(record.payload);
+    made.decoder.Begin(record, before);
+  } else {
+    standings_.splice(standings_.begin(), standings_, nearest);
+  }
+  standings_.front()->passed_over = 0;
+  return standings_.begin();
+}
+
+void FeedLog::Forget(Standings::iterator standing) {
+  index_.large().Unpin((*standing)->payload);
+  standings_.erase(standing);
+}
+
+void FeedLog::ForgetIdle(uint32_t passed_over) {
+  for (auto at = standings_.begin(); at != standings_.end();) {
+    const auto standing = at++;
+    if (++(*standing)->passed_over > passed_over) Forget(standing);
+  }
+}
+
+// --- what is known of each feed
+
+void FeedLog::NoteUnreadable(const Feed& feed, Lsn behind, const Status& status) {
+  if (!unreadable_.insert(feed.id).second) return;
+  Log(LogSeverity::kWarning,
+      fmt::format("feed {} in keyspace {} cannot be read behind record {}: {}", Quote(feed.name),
+                  Quote(feed.keyspace), FormatLsn(behind), status.text()));
+}
+
 // What was known of the feed is of no use any more: it begins anew behind `through_micros`.
 void FeedLog::Restart(State* state, int64_t through_micros, const FeedId& dropped) const {
   state->through_micros = through_micros;
   state->dropped = dropped;
   state->drop_place = {};
+  state->drop_after = {};
   state->gone = 0;
   state->told = 0;
   state->tail = {.after = FeedId::LastOf(through_micros), .to = FeedId::Max()};
@@ -186,22 +308,32 @@ Result<bool> FeedLog::Settle(const Feed& feed) {
   RETURN_IF_ERROR(Place(&state.drop_place, state.through_micros));
   FeedDecoder decoder(engine_.feeds(), feed, FeedDecoder::Fields::kNo);
   CountingSink sink;
-  const FeedId after = FeedId::LastOf(state.through_micros);
-  const FeedId to = FeedId::LastOf(horizon);
+  const FeedId after = std::max(FeedId::LastOf(state.through_micros), state.drop_after);
+  const Wanted wanted{feed, FeedDecoder::Fields::kNo, after, FeedId::LastOf(horizon)};
+  bool again = false;
   int64_t seen = state.through_micros;
+  FeedId passed;  // what cannot be read was not shown either, and is dropped whole
   const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
     if (before >= horizon) return false;  // nor is anything behind it
     if (record.commit_micros > state.through_micros) {
-      ASSIGN_OR_RETURN(const bool all, decoder.Decode(record, before, after, to, &sink));
-      (void)all;
+      const Result<bool> all = Decode(&decoder, wanted, record, before, &sink, &again);
+      if (again) return false;
+      if (!all.ok() && record.commit_micros > horizon) return all.status();
+      if (!all.ok()) {
+        NoteUnreadable(feed, state.drop_place.last, all.status());
+        passed = FeedId::LastOf(record.commit_micros);
+      }
     }
     if (record.commit_micros > horizon) return false;
     seen = record.commit_micros;
     return true;
   };
-  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&state.drop_place, visit));
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, ReadPiece(feed, &state.drop_place, visit));
   state.gone += sink.count();
-  if (sink.count() > 0) state.dropped = std::max(state.dropped, sink.last());
+  if (sink.count() > 0) state.drop_after = sink.last();
+  state.dropped = std::max(state.dropped, state.drop_after);
+  if (again) return false;
+  state.dropped = std::max(state.dropped, passed);
   // What is not shown yet is not dropped unseen.
   if (ended == LogIndex::Ended::kVisit) seen = horizon;
   if (ended == LogIndex::Ended::kShown) seen = std::min(horizon, state.drop_place.micros);
@@ -223,14 +355,18 @@ Result<bool> FeedLog::Count(const Feed& feed) {
   FeedDecoder decoder(engine_.feeds(), feed, FeedDecoder::Fields::kNo);
   RETURN_IF_ERROR(Place(&state.tail.place, state.tail.after.micros()));
   CountingSink sink;
+  const Wanted wanted{feed, FeedDecoder::Fields::kNo, state.tail.after, state.tail.to};
+  bool again = false;
   const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
-    if (record.commit_micros <= state.tail.after.micros()) return true;
-    return decoder.Decode(record, before, state.tail.after, state.tail.to, &sink);
+    if (FeedId::LastOf(record.commit_micros) <= state.tail.after) return true;
+    return Decode(&decoder, wanted, record, before, &sink, &again);
   };
-  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&state.tail.place, visit));
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, ReadPiece(feed, &state.tail.place, visit));
   state.told += sink.count();
   if (sink.count() > 0) state.last = sink.last();
-  // Records are counted whole.
+  if (again) state.tail.after = std::max(state.tail.after, state.last);
+  if (again) return false;
+  // What is behind is counted whole.
   state.tail.after = std::max(state.tail.after, FeedId::LastOf(state.tail.place.micros));
   if (ended == LogIndex::Ended::kPiece) return false;
   state.counted_to = index_.shown();
@@ -279,13 +415,16 @@ Result<FeedLog::Behind> FeedLog::LookBehind(const Feed& feed, const FeedId& afte
   if (state.quiet_last > after) return Behind::kPerhaps;
   FeedDecoder decoder(engine_.feeds(), feed, FeedDecoder::Fields::kNo);
   CountingSink sink;
+  const Wanted wanted{feed, FeedDecoder::Fields::kNo, std::max(quiet.after, state.quiet_last),
+                      FeedId::Max()};
+  bool again = false;
   const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
-    return decoder.Decode(record, before, quiet.after, FeedId::Max(), &sink);
+    return Decode(&decoder, wanted, record, before, &sink, &again);
   };
-  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&quiet.place, visit));
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, ReadPiece(feed, &quiet.place, visit));
   if (sink.count() > 0) state.quiet_last = sink.last();
   if (state.quiet_last > after) return Behind::kPerhaps;
-  return ended == LogIndex::Ended::kPiece ? Behind::kMore : Behind::kNothing;
+  return again || ended == LogIndex::Ended::kPiece ? Behind::kMore : Behind::kNothing;
 }
 
 Result<FeedId> FeedLog::End() {
@@ -314,12 +453,16 @@ Result<bool> FeedLog::ReadPart(const Feed& feed, FeedDecoder::Fields fields, Fee
   const int64_t behind = std::min(scan->after.micros() - 1, INT64_MAX - 2);
   RETURN_IF_ERROR(Place(&scan->place, std::max(behind, index_.begin_micros())));
   FeedDecoder decoder(engine_.feeds(), feed, fields);
+  const Wanted wanted{feed, fields, scan->after, scan->to};
+  NotingSink noting(sink);
+  bool again = false;
   const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
-    if (record.commit_micros < scan->after.micros()) return true;
-    return decoder.Decode(record, before, scan->after, scan->to, sink);
+    if (record.commit_micros < wanted.after.micros()) return true;
+    return Decode(&decoder, wanted, record, before, &noting, &again);
   };
-  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&scan->place, visit));
-  return ended != LogIndex::Ended::kPiece;
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, ReadPiece(feed, &scan->place, visit));
+  scan->after = std::max(scan->after, noting.last());
+  return !again && ended != LogIndex::Ended::kPiece;
 }
 
 // Looks for single entries, in ascending order. Each may stand far behind the one before, so the
@@ -342,11 +485,14 @@ Result<bool> FeedLog::Find(const Feed& feed, const std::vector<FeedId>& ids,
     scan->place = there;
   FeedDecoder decoder(engine_.feeds(), feed, fields);
   PickingSink picking(ids, next, sink);
+  const Wanted wanted{feed, fields, scan->after, ids.back()};
+  bool again = false;
   const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
     if (record.commit_micros < scan->after.micros()) return true;
-    return decoder.Decode(record, before, scan->after, ids.back(), &picking);
+    return Decode(&decoder, wanted, record, before, &picking, &again);
   };
-  ASSIGN_OR_RETURN(const LogIndex::Ended ended, index_.ReadPiece(&scan->place, visit));
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, ReadPiece(feed, &scan->place, visit));
+  if (again) return *next == ids.size();
   if (ended != LogIndex::Ended::kPiece) {
     if (!picking.full()) *next = ids.size();
     return true;
@@ -361,12 +507,14 @@ Result<bool> FeedLog::Find(const Feed& feed, const std::vector<FeedId>& ids,
 Result<bool> FeedLog::ReadBack(const Feed& feed, FeedScan* scan, size_t most,
                                std::vector<FeedEntry>* entries) {
   if (index_.first_segment() == 0) return true;
-  ASSIGN_OR_RETURN(const bool may_read, index_.LookForVoids());
+  ASSIGN_OR_RETURN(const bool may_read, index_.FindSuperseded());
   if (!may_read) return false;
   const State& state = StateOf(feed);
   scan->after = std::max(scan->after, FeedId::LastOf(state.through_micros));
   if (scan->after >= scan->to) return true;
-  if (scan->place.segment == 0) {
+  if (scan->back.goes_on) {
+    if (!index_.IsThere(scan->place)) return true;
+  } else if (scan->place.segment == 0) {
     // Where the last piece begins that can have any. What was never read has to be, up to there.
     const int64_t to = std::clamp(scan->to.micros(), index_.begin_micros(), INT64_MAX - 2);
     const LogPlace begin = index_.Find(to + 1);
@@ -383,14 +531,20 @@ Result<bool> FeedLog::ReadBack(const Feed& feed, FeedScan* scan, size_t most,
     scan->place = *before;
   }
   FeedDecoder decoder(engine_.feeds(), feed, FeedDecoder::Fields::kYes);
-  CollectingSink sink(most, entries);
+  CollectingSink sink(most, &scan->back);
+  const Wanted wanted{feed, FeedDecoder::Fields::kYes, std::max(scan->after, scan->back.after),
+                      scan->to};
+  bool again = false;
   const auto visit = [&](const LogRecord& record, int64_t before) -> Result<bool> {
-    if (record.commit_micros < scan->after.micros()) return true;
-    return decoder.Decode(record, before, scan->after, scan->to, &sink);
+    if (record.commit_micros < wanted.after.micros()) return true;
+    return Decode(&decoder, wanted, record, before, &sink, &again);
   };
   LogPlace at = scan->place;
-  RETURN_IF_ERROR(index_.ReadPiece(&at, visit).status());
-  sink.Finish();
+  ASSIGN_OR_RETURN(const LogIndex::Ended ended, ReadPiece(feed, &at, visit));
+  // A large record that comes is read in several calls, and decoded in several.
+  const bool stood_still = at.segment == scan->place.segment && at.offset == scan->place.offset;
+  scan->back.goes_on = again || (ended == LogIndex::Ended::kPiece && stood_still);
+  if (!scan->back.goes_on) sink.MoveTo(entries);
   return false;
 }
 
@@ -479,14 +633,17 @@ void FeedLog::NoteFeed() {
 }
 
 void FeedLog::BeginRound() {
+  constexpr uint32_t kRoundsMax{256};
+  ForgetIdle(kRoundsMax);
   LimitBytes();
   const TableHistory& history = engine_.feeds().history();
   if (history.bytes() > kFeedHistoryBytesMax)
     forced_micros_ = std::max(forced_micros_, history.TimeToForget(kFeedHistoryBytesMax / 2));
   Retain();
+  // By what the log says to be dropped: what a restart brings back must be readable then.
   int64_t needed = INT64_MAX;
   for (const Feed* feed : engine_.feeds().All())
-    needed = std::min(needed, StateOf(*feed).through_micros);
+    needed = std::min(needed, std::max(feed->after_micros, feed->through_micros));
   engine_.ForgetHistoryBefore(needed);
 }
 
@@ -519,14 +676,19 @@ Result<std::optional<FeedLog::Trim>> FeedLog::Sweep(int64_t now_micros, Lsn appl
   }
   CELLAR_ASSERT(feed->id > sweep_id_);  // or the round would never end
   *more = true;
-  ASSIGN_OR_RETURN(const bool settled, Settle(*feed));
-  if (settled) sweep_id_ = feed->id;
+  const Result<bool> settled = Settle(*feed);
+  // One that cannot be read does not keep the others' log.
+  if (!settled.ok() || *settled) sweep_id_ = feed->id;
+  if (!settled.ok()) return std::optional<Trim>();
   State& state = StateOf(*feed);
   const std::optional<uint64_t> needed = FirstNeeded(state);
   const bool frees = needed && feed->through_micros < index_.BeginOf(*needed) &&
                      (!journal_.Stats().log_room_ok || FreesEnough(index_, *feed, *needed));
   const int64_t now = clock_.MonotonicMicros();
-  const bool is_due = state.dropped > feed->dropped && now - state.trimmed_micros >= kTrimMicros;
+  const bool forgets = engine_.feeds().history().bytes() > kFeedHistoryBytesMax &&
+                       state.through_micros > feed->through_micros;
+  const bool is_due =
+      (forgets || state.dropped > feed->dropped) && now - state.trimmed_micros >= kTrimMicros;
   if (!frees && !is_due) return std::optional<Trim>();
   state.trimmed_micros = now;
   return std::optional(Trim{feed->id, EncodeFeedTrim(state.through_micros, state.dropped)});

@@ -11,14 +11,23 @@
 // goes, which stays until that is on disk. Where the log has lost more than that (files that are
 // gone, a gap behind a failed disk), all before is taken for dropped.
 //
+// A record that a feed cannot decode is an error for its readers, once a line in the server's log,
+// and found by --check (feed_check.h). It is dropped in its time like any other.
+//
 // A follower reads its own log, whose records have the same commit times, so ids are the same.
 //
-// Belongs to the loop. Every call reads one piece of the log at most (store/log/log_index.h).
+// Belongs to the loop. Every call reads one piece of the log at most (store/log/log_index.h). A
+// record that is larger than that is read and decoded in slices, and where readers stand in it is
+// remembered (Standing): a reader that comes back with the last id that it got goes on from there,
+// so that reading a large step a few entries at a time costs no more than reading it at once.
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +49,14 @@ struct FeedScan {
   FeedId after;
   FeedId to{FeedId::Max()};
   LogPlace place{};  // where it goes on; nowhere yet
+  // Of ReadBack, as long as it has not come to the end of the piece: what it has found in it.
+  struct Back {
+    bool goes_on{false};
+    FeedId after;
+    std::vector<FeedEntry> entries;  // a ring, of which `next` is the oldest
+    size_t next{0};
+  };
+  Back back{};
 };
 
 // What is known of a feed's entries without looking for more.
@@ -121,13 +138,18 @@ class FeedLog {
   void NoteFeed();
 
   size_t memory_bytes() const { return index_.memory_bytes(); }
+  // Work that decoding large records has cost since the start (FeedDecoder::work).
+  uint64_t large_work() const { return large_work_; }
+  // Of a call.
+  static constexpr uint64_t kSliceWork{4096};
 
  private:
   struct State {
     int64_t through_micros{0};  // entries up to it are dropped, and counted in `gone`
     FeedId dropped;
     LogPlace drop_place;
-    uint64_t gone{0};  // dropped since both began to count
+    FeedId drop_after;  // in the record at drop_place: counted up to here
+    uint64_t gone{0};   // dropped since both began to count
     FeedScan tail;
     uint64_t told{0};
     FeedId last;
@@ -143,6 +165,38 @@ class FeedLog {
   };
 
   Status UpdateIndex(Lsn applied);
+  // That of the index, for a feed.
+  Result<LogIndex::Ended> ReadPiece(const Feed& feed, LogPlace* place,
+                                    const LogIndex::Visit& visit);
+  void NoteUnreadable(const Feed& feed, Lsn behind, const Status& status);
+  // What is to be decoded: entries with after < id <= to.
+  struct Wanted {
+    const Feed& feed;
+    FeedDecoder::Fields fields;
+    FeedId after;
+    FeedId to;
+  };
+  // FeedDecoder::Decode; of a large record a slice. *again: there is more of it, and false is
+  // returned; the next call is to be behind what the sink has got.
+  Result<bool> Decode(FeedDecoder* decoder, const Wanted& wanted, const LogRecord& record,
+                      int64_t before, FeedSink* sink, bool* again);
+  Result<bool> DecodeSlice(const Wanted& wanted, const LogRecord& record, int64_t before,
+                           FeedSink* sink, bool* again);
+  // Where somebody stands in a large record: the decoder that has come so far.
+  struct Standing {
+    Standing(const FeedSet& feeds, const Feed& of, FeedDecoder::Fields with)
+        : feed(of), fields(with), decoder(feeds, feed, with) {}
+    const Feed feed;
+    const FeedDecoder::Fields fields;
+    FeedDecoder decoder;
+    Lsn lsn;
+    std::string_view payload;  // pinned in the index
+    uint32_t passed_over{0};   // since somebody has gone on from there
+  };
+  using Standings = std::list<std::unique_ptr<Standing>>;
+  Standings::iterator StandingFor(const Wanted& wanted, const LogRecord& record, int64_t before);
+  void Forget(Standings::iterator standing);
+  void ForgetIdle(uint32_t passed_over);
   Result<bool> ReadPart(const Feed& feed, FeedDecoder::Fields fields, FeedScan* scan,
                         FeedSink* sink);
   State& StateOf(const Feed& feed);
@@ -168,6 +222,9 @@ class FeedLog {
   uint64_t retained_from_{UINT64_MAX};
   std::map<uint64_t, State> states_;
   uint64_t sweep_id_{0};
+  std::set<uint64_t> unreadable_;  // feeds of which the server's log says it
+  Standings standings_;            // who went on last is in front
+  uint64_t large_work_{0};
 };
 
 }  // namespace cellar

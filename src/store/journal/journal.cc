@@ -171,6 +171,7 @@ class JournalImpl final : public Journal {
   bool holds_log_only() const override { return holds_log_only_; }
   void SetBacklog(uint64_t bytes) override { writer_.retention().SetBacklog(bytes); }
   void SetRetainBehind(uint64_t seq) override { writer_.retention().SetRetainBehind(seq); }
+  void SetDamagedSnapshot(uint64_t number) override { writer_.retention().SetDamaged(number); }
   void RetainFrom(uint64_t segment) override { writer_.RetainFrom(segment); }
   void PinFrom(LogPin pin, uint64_t segment) override { writer_.PinFrom(pin, segment); }
   uint64_t BeginCut() override;
@@ -432,7 +433,9 @@ Lsn JournalImpl::AppendJoined(std::string_view payload, size_t head_bytes, uint6
 Lsn JournalImpl::JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t changes) {
   CELLAR_ASSERT(head_bytes <= payload.size());
   const size_t more_bytes = payload.size() - head_bytes;
-  if (unsealed_at_ == kSealed || !may_be_joined_ ||
+  // Its steps are told to be a microsecond apart (FeedDecoder): one at a later time begins another.
+  const bool is_later = turn_micros_ > last_commit_micros_ + 1;
+  if (unsealed_at_ == kSealed || !may_be_joined_ || is_later ||
       turn_.bytes.size() - unsealed_at_ + more_bytes > kJoinedRecordBytesMax) {
     CountRecord(payload, changes);
     AddCommand(payload);

@@ -73,6 +73,8 @@ struct LoadProgress {
 // LOADING. An error ends Open with it; the files are as they were.
 using LoadProgressCallback = std::function<Status(const LoadProgress&)>;
 
+inline constexpr int64_t kSlowWriteMicros{5'000};
+
 struct JournalOptions {
   std::string directory;
   // create-dir: where there is no store, a new one begins, and the directory is made if it is
@@ -111,6 +113,11 @@ struct JournalOptions {
   // of life, so that a change that takes about as long as an election costs it the lead, and comes
   // to nothing, each time that it is tried.
   size_t change_bytes_max{kRecordPayloadBytesMax};
+
+  // Under a lazy policy: after a write of the loop's own that took so long the sync thread writes
+  // for a while, so that clients wait and not the loop. INT64_MAX: never, where whoever submits a
+  // record waits for it anyway.
+  int64_t slow_write_micros{kSlowWriteMicros};
 
   // Sizes and delays that only tests change.
   uint64_t segment_bytes_max{64 << 20};     // a log file is closed at about this size
@@ -307,6 +314,8 @@ class Journal {
   virtual void SetBacklog(uint64_t bytes) = 0;
   // Log behind record `seq` stays too: for followers that are getting a copy. UINT64_MAX: none is.
   virtual void SetRetainBehind(uint64_t seq) = 0;
+  // The snapshot of this number is no good: it goes with the next one, and none that is older.
+  virtual void SetDamagedSnapshot(uint64_t number) = 0;
   // Of the log that a snapshot covers, segments from this number on stay too (feed_log.h): none
   // until it is said, and with UINT64_MAX. Those that nobody wants any more go soon.
   virtual void RetainFrom(uint64_t segment) = 0;

@@ -26,6 +26,14 @@ uint64_t LogRetention::FirstWanted() const {
 void LogRetention::Prune(Manifest* draft, std::vector<std::string>* names) const {
   CELLAR_ASSERT(draft->snapshot.has_value());
   std::vector<SnapshotEntry>& earlier = draft->earlier;
+  const uint64_t damaged = damaged_.load(std::memory_order_relaxed);
+  const auto bad = std::find_if(earlier.begin(), earlier.end(), [damaged](const auto& snapshot) {
+    return snapshot.number == damaged;
+  });
+  if (bad != earlier.end()) {
+    names->push_back(FormatFileName(StoreFileKind::kSnapshot, bad->number));
+    earlier.erase(bad);
+  }
   const size_t earlier_max = snapshots_kept_.load(std::memory_order_relaxed) - 1;
   const size_t dropped = earlier.size() - std::min(earlier.size(), earlier_max);
   for (size_t i = 0; i < dropped; ++i)

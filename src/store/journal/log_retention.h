@@ -35,6 +35,8 @@ class LogRetention {
   void SetSnapshotsKept(uint32_t count) { snapshots_kept_.store(count, std::memory_order_relaxed); }
   // Records after this number stay; UINT64_MAX: none for that.
   void SetRetainBehind(uint64_t seq) { retain_behind_.store(seq, std::memory_order_relaxed); }
+  // This snapshot stays no longer than it is the newest one.
+  void SetDamaged(uint64_t snapshot) { damaged_.store(snapshot, std::memory_order_relaxed); }
   // Segments from this number on stay; UINT64_MAX: none for that. True if fewer have to than
   // before.
   bool RetainFrom(uint64_t segment) { return Raise(&retain_from_, segment); }
@@ -58,6 +60,7 @@ class LogRetention {
   uint64_t FirstWanted() const;
 
   std::atomic<uint64_t> backlog_bytes_{0};
+  std::atomic<uint64_t> damaged_{UINT64_MAX};
   std::atomic<uint32_t> snapshots_kept_;
   std::atomic<uint64_t> retain_behind_{UINT64_MAX};
   std::atomic<uint64_t> retain_from_{UINT64_MAX};

@@ -22,6 +22,7 @@ constexpr uint64_t kUnsyncedBytesMax = 16 << 20;
 constexpr size_t kZeroAheadBatchBytesMax = 64 << 10;
 // As much is written while the loop may have to wait for it, so that the tail can be opened.
 constexpr size_t kCatchUpBytes = 64 << 10;
+constexpr size_t kTightPart = 4;  // of a buffer: a batch that fills less is copied out of it
 constexpr int64_t kNever = INT64_MAX;
 constexpr int64_t kWaitMicrosMax = 3'600'000'000;
 
@@ -40,7 +41,7 @@ LogWriter::LogWriter(const JournalOptions& options, FileSystem& files, Clock& cl
       clock_(clock),
       durable_ordinal_(store.end.last.seq),
       retention_(options.snapshots_kept),
-      tail_(clock),
+      tail_(clock, options.slow_write_micros),
       spares_(options.spares_kept_micros),
       next_number_(store.next_number),
       policy_(options.sync_policy),
@@ -136,6 +137,22 @@ Status LogWriter::RefuseForRoom() {
   return Misconf(room_error_);
 }
 
+// What the thread takes at once nothing can join, and it is kept until the next sync, a second or
+// half a minute: thousands of buffers that are nearly empty, if they were kept as they are.
+LogBatch LogWriter::TightCopy(const LogBatch& batch) {
+  LogBatch copy;
+  copy.bytes = ByteBuffer::CopyOf(batch.bytes.view());
+  copy.last = batch.last;
+  copy.ordinal = batch.ordinal;
+  copy.last_hash = batch.last_hash;
+  copy.last_commit_micros = batch.last_commit_micros;
+  copy.stream_end = batch.stream_end;
+  copy.submitted_micros = batch.submitted_micros;
+  copy.begins_segment = batch.begins_segment;
+  copy.is_written = batch.is_written;
+  return copy;
+}
+
 // Under a lazy policy the bytes are written here, without a change of threads; the batch is queued
 // all the same, since the thread has to sync it. Batches that fit into the last one's buffer join
 // it. The thread is woken only where it would sleep too long or too much has gathered.
@@ -167,6 +184,8 @@ void LogWriter::Submit(LogBatch* batch) {
       last->last_hash = batch->last_hash;
       last->last_commit_micros = batch->last_commit_micros;
       last->stream_end = batch->stream_end;
+    } else if (awaited && batch->bytes.size() <= batch->bytes.capacity() / kTightPart) {
+      queue_.push_back(TightCopy(*batch));
     } else {
       const size_t bytes = batch->bytes.size();
       queue_.push_back(std::move(*batch));

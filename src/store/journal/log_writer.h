@@ -7,8 +7,8 @@
 //   durable_ordinal()   synced: it survives the end of the machine
 //
 // Everything queued while a sync runs shares the next one (group commit). The thread also reserves
-// room ahead of the loop (room_keeper.h), rotates segments, and installs snapshots in the manifest
-// when the snapshot thread has written them.
+// room ahead of the loop (space_reserver.h), rotates segments, and installs snapshots in the
+// manifest when the snapshot thread has written them.
 //
 // Space. Positions in the stream of all record bytes since the start tell how much is granted:
 //
@@ -68,8 +68,8 @@
 #include "store/journal/log_batch.h"
 #include "store/journal/log_retention.h"
 #include "store/journal/recovery.h"
-#include "store/journal/room_keeper.h"
 #include "store/journal/segment_file.h"
+#include "store/journal/space_reserver.h"
 #include "store/journal/spare_buffers.h"
 #include "store/journal/sync_lanes.h"
 #include "store/journal/sync_pacer.h"
@@ -181,6 +181,7 @@ class LogWriter {
     bool done{false};
   };
 
+  static LogBatch TightCopy(const LogBatch& batch);
   Status ReserveSlow(uint64_t stream_end);
   Status RefuseForRoom();  // under mutex_
   Status RunOnThread(std::function<Status()> run);
@@ -328,7 +329,7 @@ class LogWriter {
   Manifest manifest_;                 // as installed; while held_: as it will be
   Manifest manifest_on_disk_;         // while held_
   std::vector<std::string> garbage_;  // to be removed once a manifest is installed
-  RoomKeeper room_;
+  SpaceReserver room_;
   int64_t resume_micros_{0};  // not before then: TryToResume
   int64_t rotate_retry_micros_{0};
   int64_t drop_retry_micros_{0};

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "store/format/member_name.h"
 #include "store/format/store_files.h"
 #include "store/journal/diverged.h"
 #include "store/log/log_reader.h"
@@ -102,7 +103,9 @@ void Recovery::SortOutFiles(const std::vector<std::string>& names) {
   store_.next_number = manifest.next;
   for (const std::string& name : names) {
     if (name == kManifestName || name == kLockName || name == kReplicaFileName) continue;
-    if (name == kBackupNoteName || name == kBackupFolderName || name == kStoreIdName) continue;
+    if (name == kMemberFileName || name == kBackupNoteName || name == kBackupFolderName ||
+        name == kStoreIdName)
+      continue;
     if (IsDivergedName(name)) continue;
     const auto parsed = ParseFileName(name);
     bool is_named = false;

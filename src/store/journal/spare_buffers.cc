@@ -11,6 +11,8 @@ namespace {
 
 // A buffer of more is not kept for the next ones.
 constexpr size_t kBufferBytesMax = 4 << 20;
+// Less is no use to them.
+constexpr size_t kBufferBytesMin = 16 << 10;
 // Of all together, once nothing has been written for long.
 constexpr size_t kBytesIdle = 512 << 10;
 
@@ -26,7 +28,7 @@ ByteBuffer SpareBuffers::Take() {
 }
 
 void SpareBuffers::Retire(ByteBuffer buffer) {
-  if (buffer.capacity() > kBufferBytesMax) return;
+  if (buffer.capacity() > kBufferBytesMax || buffer.capacity() < kBufferBytesMin) return;
   buffer.Clear();
   retired_.push_back(std::move(buffer));
 }

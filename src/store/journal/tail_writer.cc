@@ -46,7 +46,7 @@ bool TailWriter::Write(std::string_view bytes) {
     return false;
   }
   const int64_t end = clock_.MonotonicMicros();
-  if (end - begin >= kSlowWriteMicros) {
+  if (end - begin >= slow_micros_) {
     closed_until_micros_ = end + kSlowPauseMicros;
     Close();
   }

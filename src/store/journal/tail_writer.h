@@ -15,7 +15,7 @@
 //   fresh        | c d e          the manifest being installed: the old one ends behind b
 //
 // Writes may have to wait: for the file system's journal, for others who fill the page cache faster
-// than the disk takes it. After one that took kSlowWriteMicros the tail stays closed for
+// than the disk takes it. After one that took `slow_micros` the tail stays closed for
 // kSlowPauseMicros: the sync thread writes, and replies wait for it rather than the loop.
 //
 // The sync thread opens and closes it, the loop writes; every call under the LogWriter's mutex. As
@@ -33,7 +33,7 @@ namespace cellar {
 
 class TailWriter {
  public:
-  explicit TailWriter(Clock& clock) : clock_(clock) {}
+  TailWriter(Clock& clock, int64_t slow_micros) : clock_(clock), slow_micros_(slow_micros) {}
 
   // Not soon after a write that was slow.
   bool MayOpen() const { return clock_.MonotonicMicros() >= closed_until_micros_; }
@@ -64,6 +64,7 @@ class TailWriter {
   static Status WriteTo(Place* place, std::string_view bytes);
 
   Clock& clock_;
+  const int64_t slow_micros_;
   Place main_;
   Place mirror_;
   Status error_;
@@ -72,7 +73,6 @@ class TailWriter {
 
 // More at once is the sync thread's: the loop would be gone for too long.
 inline constexpr size_t kTailWriteBytesMax{256 * 1024};
-inline constexpr int64_t kSlowWriteMicros{5'000};
 inline constexpr int64_t kSlowPauseMicros{1'000'000};
 
 }  // namespace cellar

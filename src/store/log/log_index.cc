@@ -99,7 +99,7 @@ void LogIndex::BeginScan() {
 
 // Reads on from where the last look ended until it is in the epoch of what is shown. A call reads a
 // piece at most.
-Result<bool> LogIndex::LookForVoids() {
+Result<bool> LogIndex::FindSuperseded() {
   if (segments_.empty()) return true;
   if (epochs_.empty() || scan_.last.epoch != shown_.epoch) BeginScan();
   const uint64_t end = scan_.offset + kPieceBytes;
@@ -109,8 +109,10 @@ Result<bool> LogIndex::LookForVoids() {
     CELLAR_ASSERT(segment != nullptr);  // BeginScan has seen to it
     LogRecord record;
     uint64_t end_offset = 0;
-    ASSIGN_OR_RETURN(const bool there, Next(*segment, scan_.offset, &record, &end_offset));
-    if (there) {
+    ASSIGN_OR_RETURN(const LargeRecords::Found found,
+                     Next(*segment, scan_.offset, &record, &end_offset));
+    if (found == LargeRecords::Found::kLater) return false;
+    if (found == LargeRecords::Found::kRecord) {
       scan_.offset = end_offset;
       if (!record.is_entry()) continue;
       NoteEpoch(record.lsn);
@@ -233,17 +235,23 @@ Result<bool> LogIndex::LookBefore(const LogPlace& place) {
   return ended == Ended::kShown;  // nothing is shown of the segment of `place` then
 }
 
-Result<bool> LogIndex::Next(const Segment& segment, uint64_t offset, LogRecord* record,
-                            uint64_t* end_offset) {
+Result<LargeRecords::Found> LogIndex::Next(const Segment& segment, uint64_t offset,
+                                           LogRecord* record, uint64_t* end_offset) {
   RETURN_IF_ERROR(window_.Open(segment.number));
   const uint64_t end = segment.end ? segment.end->offset : UINT64_MAX;
-  if (offset >= end) return false;
-  return window_.Read(offset, [&](std::string_view bytes) {
+  if (offset >= end) return LargeRecords::Found::kNone;
+  ASSIGN_OR_RETURN(const size_t size, window_.BytesAt(offset));
+  if (size >= LargeRecords::kBytesMin && size <= end - offset) {
+    *end_offset = offset + size;
+    return large_.Get(segment.number, offset, size, record);
+  }
+  ASSIGN_OR_RETURN(const bool there, window_.Read(offset, [&](std::string_view bytes) {
     if (bytes.size() > end - offset || !ReadRecordAlone(bytes, 0, LogPosition{}, record))
       return false;
     *end_offset = offset + record->end_offset;
     return true;
-  });
+  }));
+  return there ? LargeRecords::Found::kRecord : LargeRecords::Found::kNone;
 }
 
 // Pieces end where the first reader came to their size; for later ones they are where they are.
@@ -262,7 +270,7 @@ bool LogIndex::EndsPiece(Segment* segment, const LogPlace& place) {
 
 // Void records move the place along without being shown, so that nothing is read twice.
 Result<LogIndex::Ended> LogIndex::ReadPiece(LogPlace* place, const Visit& visit) {
-  ASSIGN_OR_RETURN(const bool known, LookForVoids());
+  ASSIGN_OR_RETURN(const bool known, FindSuperseded());
   if (!known) return Ended::kPiece;
   for (;;) {
     if (place->last.seq >= shown_.seq && IsInForce(place->last)) return Ended::kShown;
@@ -270,8 +278,10 @@ Result<LogIndex::Ended> LogIndex::ReadPiece(LogPlace* place, const Visit& visit)
     if (segment == nullptr) return Status::Error(ErrorCode::kIo, "the log is not there any more");
     LogRecord record;
     uint64_t end_offset = 0;
-    ASSIGN_OR_RETURN(const bool there, Next(*segment, place->offset, &record, &end_offset));
-    if (!there) {
+    ASSIGN_OR_RETURN(const LargeRecords::Found found,
+                     Next(*segment, place->offset, &record, &end_offset));
+    if (found == LargeRecords::Found::kLater) return Ended::kPiece;
+    if (found == LargeRecords::Found::kNone) {
       RETURN_IF_ERROR(CheckWhole(*segment, place->offset));
       return EndSegment(segment, place);
     }
@@ -312,7 +322,8 @@ Result<LogIndex::Ended> LogIndex::EndSegment(Segment* segment, LogPlace* place) 
 }
 
 size_t LogIndex::memory_bytes() const {
-  size_t bytes = window_.memory_bytes() + segments_.capacity() * sizeof(Segment);
+  size_t bytes =
+      window_.memory_bytes() + large_.memory_bytes() + segments_.capacity() * sizeof(Segment);
   for (const Segment& segment : segments_) bytes += segment.pieces.capacity() * sizeof(LogPlace);
   return bytes;
 }

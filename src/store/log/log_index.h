@@ -16,6 +16,8 @@
 // To know them, the way from one epoch to another has to be read once; between two records of one
 // epoch no other has begun for good, so nearly all of the log need not.
 //
+// A record that is larger than a piece is read in slices (large_records.h).
+//
 // Belongs to the loop's thread. Reads wait for the disk where the page cache does not have the
 // bytes; a call reads one piece.
 #pragma once
@@ -33,6 +35,7 @@
 #include "cellar/status.h"
 #include "store/format/log_format.h"
 #include "store/format/manifest.h"
+#include "store/log/large_records.h"
 #include "store/log/segment_window.h"
 
 namespace cellar {
@@ -50,7 +53,7 @@ class LogIndex {
   static constexpr uint64_t kPieceBytes{64 << 10};
 
   LogIndex(FileSystem& files, std::string directory)
-      : window_(files, std::move(directory), kReadBytes) {}
+      : large_(files, directory), window_(files, std::move(directory), kReadBytes) {}
 
   // `manifest` is as new as `shown`, or newer. O(segments). `whole`: every record up to there is in
   // the files; else some may be in a snapshot alone, since the log cannot be written.
@@ -79,7 +82,7 @@ class LogIndex {
   std::optional<LogPlace> Before(const LogPlace& place) const;
 
   // Goes on by a piece to find out which records up to `shown` are void. True: that is known.
-  Result<bool> LookForVoids();
+  Result<bool> FindSuperseded();
   // Whether Before knows: what is before `place` has been read through. False: some of it has been
   // now, ask again.
   Result<bool> LookBefore(const LogPlace& place);
@@ -92,9 +95,12 @@ class LogIndex {
     kVisit,  // `visit` said so
   };
   // Goes through the records from *place to the end of the piece, and moves it along; not at all
-  // (kPiece) while it is not known which records are void. A view that `visit` gets dies with its
-  // call.
+  // (kPiece) while it is not known which records are void, or a large one is still being read. A
+  // view that `visit` gets dies with its call, unless its record is pinned.
   Result<Ended> ReadPiece(LogPlace* place, const Visit& visit);
+
+  // Records of LargeRecords::kBytesMin and more.
+  LargeRecords& large() { return large_; }
 
   size_t memory_bytes() const;
 
@@ -130,9 +136,9 @@ class LogIndex {
   void MarkBeginnings();
   enum class Fate : uint8_t { kShown, kVoid, kNotYet };
   Fate FateOf(const LogRecord& record, const LogPlace& place) const;
-  // The record at `offset`; false: none can be read there now.
-  Result<bool> Next(const Segment& segment, uint64_t offset, LogRecord* record,
-                    uint64_t* end_offset);
+  // The record at `offset`; kNone: none can be read there now.
+  Result<LargeRecords::Found> Next(const Segment& segment, uint64_t offset, LogRecord* record,
+                                   uint64_t* end_offset);
   // Nothing can be read at `offset`: is that where the segment ends?
   Status CheckWhole(const Segment& segment, uint64_t offset) const;
   Result<Ended> EndSegment(Segment* segment, LogPlace* place);
@@ -146,6 +152,7 @@ class LogIndex {
   LogPlace scan_;              // up to here; `last` is the last record, whatever became of it
   bool marks_are_old_{false};  // MarkBeginnings has something to do
 
+  LargeRecords large_;
   SegmentWindow window_;
 };
 

@@ -32,6 +32,18 @@ Result<SegmentHeader> SegmentWindow::ReadHeader() const {
   return DecodeSegmentHeader({head, bytes});
 }
 
+Result<size_t> SegmentWindow::BytesAt(uint64_t offset) {
+  for (const bool afresh : {false, true}) {
+    RETURN_IF_ERROR(Fill(offset, kRecordHeaderBytes, afresh));
+    const std::string_view rest = std::string_view(window_).substr(offset - window_offset_);
+    if (rest.size() < kRecordHashEnd) continue;
+    const size_t length = DecodeFixed32(rest.data());
+    if (length > 0 && length <= kRecordPayloadBytesMax + kRecordHeaderBytes)
+      return kRecordHashEnd + length;
+  }
+  return size_t{0};
+}
+
 Result<std::string_view> SegmentWindow::RecordAt(uint64_t offset, bool afresh) {
   RETURN_IF_ERROR(Fill(offset, kRecordHeaderBytes, afresh));
   std::string_view rest = std::string_view(window_).substr(offset - window_offset_);

@@ -32,6 +32,8 @@ class SegmentWindow {
   Status Open(uint64_t number);
   uint64_t number() const { return number_; }  // 0: none is open
   Result<SegmentHeader> ReadHeader() const;
+  // How long the record at `offset` says to be; 0: none of a possible size stands there.
+  Result<size_t> BytesAt(uint64_t offset);
 
   // Hands the bytes of the record at `offset` to `decode`, from its header to its end, or all that
   // there are of it, and what is in the file now if it does not take (return true for) those that

@@ -7,8 +7,12 @@
 #include <ostream>
 #include <vector>
 
+#include "base/os/object_store.h"
+#include "base/text/sealed_text.h"
 #include "cellar/clock.h"
 #include "store/format/manifest.h"
+#include "store/format/member_name.h"
+#include "store/format/notes.h"
 #include "store/format/store_files.h"
 #include "store/log/log_reader.h"
 #include "store/log/log_replay.h"
@@ -49,6 +53,10 @@ class Check {
   Status DoWithout(const std::string& name);
   Status WriteSalvaged(const Salvage& salvage, uint64_t from);
   Status CheckLog();
+  Status CheckNotes();
+  template <typename Note>
+  Status TakeNote(std::string_view name, const Result<Note>& note, bool exists);
+  Result<bool> TellOptions(const std::string& name);
   Status NameOtherFiles();
   void CutLog(RepairPlan* plan);
   Status Repair();
@@ -66,6 +74,7 @@ class Check {
   Manifest manifest_;                // what is checked: the same, or what can be made of the files
   std::vector<std::string> faults_;  // each with what a repair would do
   std::vector<KeptAside> aside_;
+  std::string damaged_options_;              // the name of a file
   Lsn snapshot_lost_;                        // up to there; of one that cannot be used
   std::optional<SnapshotEntry> salvaged_{};  // in place of the damaged one
   // The first segment that is damaged, and what is sound of it.
@@ -370,16 +379,68 @@ Status Check::CheckLog() {
   return damaged_segment_ ? Status::Ok() : replay_.ApplyPending();
 }
 
+// The store can do without them, so a repair only puts a damaged one aside: of what it spoke for
+// nothing changes, and a server says what it misses.
+template <typename Note>
+Status Check::TakeNote(std::string_view name, const Result<Note>& note, bool exists) {
+  if (!note.ok() && note.status().code() != ErrorCode::kCorruption) return note.status();
+  if (!exists) return Status::Ok();
+  if (note.ok()) {
+    Say(name, note->is_old ? "ok, of an older version, without a checksum" : "ok");
+    return Status::Ok();
+  }
+  Say(name, "DAMAGED: " + note.status().text());
+  aside_.push_back({std::string(name)});
+  faults_.push_back(fmt::format("{} is damaged: a repair puts it aside", name));
+  return Status::Ok();
+}
+
+Status Check::CheckNotes() {
+  bool exists = false;
+  const Result<StoreIdNote> id = LoadStoreIdNote(files_, directory_, &exists);
+  RETURN_IF_ERROR(TakeNote(kStoreIdName, id, exists));
+  const Result<BackupNote> backup = LoadBackupNote(files_, directory_, &exists);
+  return TakeNote(kBackupNoteName, backup, exists);
+}
+
+// What CONFIG REWRITE has written (override-file), wherever its name is from. false: it is not such
+// a file.
+Result<bool> Check::TellOptions(const std::string& name) {
+  constexpr uint64_t kBytesMax{1 << 20};
+  if (IsObjectPath(directory_)) return false;
+  const auto file = files_.OpenForReading(JoinPath(directory_, name));
+  if (!file.ok()) return false;  // a folder, or not ours to read
+  const Result<uint64_t> size = (*file)->Size();
+  if (!size.ok() || *size > kBytesMax) return false;
+  std::string text(static_cast<size_t>(*size), '\0');
+  const Result<size_t> n = (*file)->ReadAt(0, text.size(), text.data());
+  if (!n.ok()) return false;
+  text.resize(*n);
+  const Seal seal = SealOfOptions(text);
+  if (seal == Seal::kNone) return false;
+  if (seal == Seal::kSound) {
+    Say(name, "ok, options of the server");
+    return true;
+  }
+  Say(name, "DAMAGED: its checksum is wrong, unless it was changed by hand");
+  damaged_options_ = name;
+  return true;
+}
+
 Status Check::NameOtherFiles() {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
   for (const std::string& name : names) {
     // What a member of a replica set has promised: told of by who knows more of it.
     if (name == kManifestName || name == kLockName || name == kReplicaFileName) continue;
-    if (name == kBackupNoteName || name == kBackupFolderName || name == kStoreIdName) continue;
+    if (name == kMemberFileName || name == kBackupNoteName || name == kBackupFolderName ||
+        name == kStoreIdName)
+      continue;
     const auto parsed = ParseFileName(name);
     const bool is_named = parsed && (manifest_.Names(*parsed) || before_.Names(*parsed));
     const bool is_ours = salvaged_ && parsed && parsed->number == salvaged_->number;
     if (is_named || is_ours) continue;
+    ASSIGN_OR_RETURN(const bool is_told, TellOptions(name));
+    if (is_told) continue;
     Say(name,
         IsRedisFileName(name) ? "data of Redis, not part of the store" : "not part of the store");
   }
@@ -436,8 +497,14 @@ Status Check::Verdict() {
   if (damaged_covered_ > 0)
     faults_.emplace_back(
         "of the log that is kept behind the snapshot, some is damaged: a repair leaves it out");
-  if (faults_.empty()) return Status::Ok();
-  if (mode_ == CheckMode::kRepair) return Repair();
+  if (mode_ == CheckMode::kRepair && !faults_.empty()) RETURN_IF_ERROR(Repair());
+  // Without them the server might let in whom they keep out.
+  if (!damaged_options_.empty() && (faults_.empty() || mode_ == CheckMode::kRepair))
+    return Status::Error(ErrorCode::kCorruption,
+                         damaged_options_ +
+                             " is damaged, which no repair mends: see what it says, "
+                             "and take its first and last line out");
+  if (faults_.empty() || mode_ == CheckMode::kRepair) return Status::Ok();
   std::string text;
   for (const std::string& fault : faults_) text += fault + ". ";
   return Status::Error(ErrorCode::kCorruption,
@@ -450,6 +517,7 @@ Status Check::Run() {
   RETURN_IF_ERROR(CheckSnapshot());
   RETURN_IF_ERROR(CheckEarlier());
   RETURN_IF_ERROR(CheckLog());
+  RETURN_IF_ERROR(CheckNotes());
   RETURN_IF_ERROR(NameOtherFiles());
   return Verdict();
 }

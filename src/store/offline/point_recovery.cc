@@ -16,35 +16,12 @@
 #include "store/format/store_files.h"
 #include "store/log/log_replay.h"
 #include "store/log/log_walk.h"
+#include "store/offline/later_steps.h"
 #include "store/snapshot/snapshot_reader.h"
 #include "store/snapshot/snapshot_writer.h"
 
 namespace cellar {
 namespace {
-
-// What a record's payload holds of steps.
-struct Steps {
-  uint64_t count{0};
-  uint64_t changes{0};
-};
-
-Steps StepsOf(std::string_view payload) {
-  Steps steps;
-  MutationReader reader(payload);
-  int64_t stamp = 0;
-  DecodedOp op;
-  if (!reader.ReadStamp(&stamp)) return steps;
-  while (reader.Next(&op)) {
-    if (op.op == MutationOp::kStep) {
-      ++steps.count;
-    } else if (op.op == MutationOp::kOldCells) {
-      steps.changes += op.number;
-    } else if (op.op != MutationOp::kTable && op.op != MutationOp::kRow) {
-      ++steps.changes;
-    }
-  }
-  return steps;
-}
 
 // The bytes of a payload up to and with its first `steps` steps, of which it has more. Whole ops
 // that are in a prefix of it grow with the prefix, so that where the next step begins is searched
@@ -164,6 +141,7 @@ class PointRecovery {
   Status ChooseBase();
   Status LoadBase();
   Status ReplayLog();
+  void TellLater();
   Status WriteNew();
   Status FillNew();
   void EmptyNew();
@@ -323,9 +301,27 @@ Status PointRecovery::ReplayLog() {
         replay.pending().size());
   if (!gate.is_reached() && last_micros_ < until_)
     out_ << request_.until.text << " is behind the last step that is there\n";
+  if (gate.is_reached()) TellLater();
   if (!members_.empty())
     out_ << "this was a member of a replica set; what comes of it is a store of its own\n";
   return Status::Ok();
+}
+
+// Of a set's member there may be records that others have voided, which are no steps.
+void PointRecovery::TellLater() {
+  if (!members_.empty()) return;
+  const LaterSteps later = CountLaterSteps(files_, found_, last_, last_micros_);
+  if (later.count > 0) {
+    out_ << fmt::format("{}{} later step{} left out, up to {} {}\n",
+                        later.is_all ? "" : "at least ", later.count,
+                        later.count == 1 ? " is" : "s are", FeedId::Of(later.last_micros, 0).text(),
+                        FormatTime(later.last_micros));
+  } else if (!later.is_all) {
+    out_ << "later steps are left out\n";
+  }
+  if (later.clock_went_back || later.last_micros > clock_.WallMicros())
+    out_ << "the clock was set back meanwhile: steps that it gave a time before "
+         << request_.until.text << " may be among them; an id says which step is meant\n";
 }
 
 Status PointRecovery::FillNew() {

@@ -9,6 +9,7 @@
 
 #include "base/text/number.h"
 #include "base/text/quote.h"
+#include "base/text/time_text.h"
 #include "engine/feeds/feed.h"
 #include "engine/state/snapshot_set.h"
 #include "store/format/log_format.h"
@@ -23,75 +24,6 @@ constexpr std::string_view kFirstKeyspace{"0"};
 bool AllDigits(std::string_view text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Takes `digits` digits from the front of *text.
-bool TakeNumber(std::string_view* text, size_t digits, int* number) {
-  if (text->size() < digits || !AllDigits(text->substr(0, digits))) return false;
-  *number = 0;
-  for (const char c : text->substr(0, digits)) *number = *number * 10 + (c - '0');
-  text->remove_prefix(digits);
-  return true;
-}
-
-bool TakeOneOf(std::string_view* text, std::string_view chars) {
-  if (text->empty() || chars.find(text->front()) == std::string_view::npos) return false;
-  text->remove_prefix(1);
-  return true;
-}
-
-// Behind the seconds: a point and up to six digits.
-bool TakeFraction(std::string_view* text, int64_t* micros) {
-  *micros = 0;
-  if (!TakeOneOf(text, ".")) return true;
-  size_t digits = 0;
-  while (digits < text->size() && AllDigits(text->substr(digits, 1))) ++digits;
-  if (digits == 0 || digits > 6) return false;
-  for (size_t i = 0; i < 6; ++i) *micros = *micros * 10 + (i < digits ? (*text)[i] - '0' : 0);
-  text->remove_prefix(digits);
-  return true;
-}
-
-// What is to be taken off to get to the time of Greenwich.
-bool TakeZone(std::string_view* text, int64_t* seconds) {
-  *seconds = 0;
-  if (TakeOneOf(text, "Zz")) return text->empty();
-  const int sign = !text->empty() && text->front() == '-' ? -1 : 1;
-  int hours = 0;
-  int minutes = 0;
-  if (!TakeOneOf(text, "+-") || !TakeNumber(text, 2, &hours) || !TakeOneOf(text, ":") ||
-      !TakeNumber(text, 2, &minutes) || hours > 23 || minutes > 59)
-    return false;
-  *seconds = sign * (hours * 3600 + minutes * 60);
-  return text->empty();
-}
-
-// RFC 3339.
-std::optional<int64_t> ParseTimeOfDay(std::string_view text) {
-  int year = 0;
-  int month = 0;
-  int day = 0;
-  int hour = 0;
-  int minute = 0;
-  int second = 0;
-  int64_t micros = 0;
-  int64_t zone_s = 0;
-  const bool is_date = TakeNumber(&text, 4, &year) && TakeOneOf(&text, "-") &&
-                       TakeNumber(&text, 2, &month) && TakeOneOf(&text, "-") &&
-                       TakeNumber(&text, 2, &day);
-  if (!is_date || !TakeOneOf(&text, "Tt ")) return std::nullopt;
-  const bool is_time = TakeNumber(&text, 2, &hour) && TakeOneOf(&text, ":") &&
-                       TakeNumber(&text, 2, &minute) && TakeOneOf(&text, ":") &&
-                       TakeNumber(&text, 2, &second);
-  if (!is_time || !TakeFraction(&text, &micros) || !TakeZone(&text, &zone_s)) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year{year},
-                                         std::chrono::month{static_cast<unsigned>(month)},
-                                         std::chrono::day{static_cast<unsigned>(day)}};
-  if (!date.ok() || hour > 23 || minute > 59 || second > 59) return std::nullopt;
-  const int64_t days = std::chrono::sys_days{date}.time_since_epoch().count();
-  const int64_t seconds = days * 86'400 + hour * 3600 + minute * 60 + second - zone_s;
-  if (seconds < 0) return std::nullopt;
-  return seconds * kMicrosPerSecond + micros;
 }
 
 std::optional<int64_t> ParseId(std::string_view text) {
@@ -116,8 +48,8 @@ Result<RecoverPoint> ParseRecoverPoint(std::string_view text) {
     point.micros = std::min(micros, kCommitTimeMax);
     return point;
   }
-  if (const auto time = ParseTimeOfDay(text)) {
-    point.micros = *time;
+  if (const auto time = ParseTimeText(text, TimeForm::kRfc3339); time.ok() && *time >= 0) {
+    point.micros = std::min(*time, kCommitTimeMax);
     return point;
   }
   if (const auto id = ParseId(text)) {
@@ -133,7 +65,8 @@ Result<RecoverPoint> ParseRecoverPoint(std::string_view text) {
   return Status::Error(
       ErrorCode::kErr,
       Quote(text) +
-          " is no point to recover to: a time (2026-11-23T02:59:59Z, or microseconds), "
+          " is no point to recover to: a time (2026-11-23T02:59:59Z, 2026-11-23, now-1h or "
+          "microseconds), "
           "the id of an entry (1795403485350-197000000), or the name of a snapshot");
 }
 

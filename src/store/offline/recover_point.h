@@ -1,6 +1,6 @@
 // RecoverPoint: where in its history a store is wanted (`cellar --recover ... --until`).
 //
-//   TIME      2026-11-23T02:59:59Z, with up to six digits of a second and any zone; or microseconds
+//   TIME      2026-11-23T02:59:59Z, 2026-11-23 or now-1h (base/text/time_text.h); or microseconds
 //             since the Unix epoch, 16 digits and more: all steps committed by then
 //   ID        1795403485350-197000000, of a feed's entry or a snapshot: all steps up to the one
 //             that holds it

@@ -42,6 +42,10 @@ class SnapshotIntake {
   Result<bool> Step(Clock& clock, int64_t deadline_micros);
   // All of it has been loaded.
   bool done() const { return done_; }
+  // Who were the members where it ends, as its footer says; empty: it does not, or has not come.
+  std::string_view members() const {
+    return footer_ ? std::string_view(footer_->members) : std::string_view();
+  }
   size_t memory_bytes() const { return buffer_.capacity(); }
 
   // What was loaded: all of it if done(), else what is good only to be thrown away.

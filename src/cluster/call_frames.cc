@@ -1,0 +1,299 @@
+// See call_frames.h.
+#include "cluster/call_frames.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/free_string.h"
+
+namespace cellar {
+namespace {
+
+// Of a frame, and of all together, that are kept for their memory.
+constexpr size_t kKeptBytes{512 << 10};
+// Of the words of a call; a client may send more.
+constexpr size_t kKeptWords{4096};
+
+Status NoCall() { return Status::Error(ErrorCode::kCorruption, "a call that is none"); }
+
+void AppendHeader(char mark, uint64_t number, std::string* request) {
+  request->push_back(mark);
+  request->append(std::to_string(number));
+  request->append("\r\n");
+}
+
+}  // namespace
+
+void PutCallCount(uint64_t commands, std::string* text) { PutVarint64(text, commands); }
+
+void PutCallWords(std::span<const std::string_view> words, std::string* text) {
+  PutVarint64(text, words.size());
+  for (const std::string_view word : words) PutLengthPrefixed(text, word);
+}
+
+Status VisitCall(std::string_view text,
+                 const std::function<void(std::span<const std::string_view>, bool last)>& visit) {
+  uint64_t commands = 0;
+  if (!GetVarint64(&text, &commands) || commands == 0) return NoCall();
+  static thread_local std::vector<std::string_view> words;  // keeps its memory
+  for (uint64_t i = 0; i < commands; ++i) {
+    uint64_t count = 0;
+    if (!GetVarint64(&text, &count) || count == 0 || count > text.size()) return NoCall();
+    words.clear();
+    for (uint64_t at = 0; at < count; ++at) {
+      std::string_view word;
+      if (!GetLengthPrefixed(&text, &word)) return NoCall();
+      words.push_back(word);
+    }
+    const bool last = i + 1 == commands;
+    if (last && !text.empty()) return NoCall();
+    visit(words, last);
+    if (words.capacity() > kKeptWords) std::vector<std::string_view>().swap(words);
+  }
+  return Status::Ok();
+}
+
+Status CheckCall(std::string_view text) {
+  uint64_t commands = 0;
+  if (!GetVarint64(&text, &commands) || commands == 0) return NoCall();
+  for (; commands > 0; --commands) {
+    uint64_t count = 0;
+    if (!GetVarint64(&text, &count) || count == 0 || count > text.size()) return NoCall();
+    for (; count > 0; --count) {
+      std::string_view word;
+      if (!GetLengthPrefixed(&text, &word)) return NoCall();
+    }
+  }
+  return text.empty() ? Status::Ok() : NoCall();
+}
+
+void AppendRequest(std::string_view text, std::string* request) {
+  const Status read = VisitCall(text, [request](std::span<const std::string_view> words, bool) {
+    AppendHeader('*', words.size(), request);
+    for (const std::string_view word : words) {
+      AppendHeader('$', word.size(), request);
+      request->append(word).append("\r\n");
+    }
+  });
+  CELLAR_ASSERT(read.ok());
+}
+
+// --- bodies
+
+void PutChannel(uint64_t channel, const CallIdentity& identity, std::string* body) {
+  PutVarint64(body, channel);
+  PutLengthPrefixed(body, identity.user);
+  PutLengthPrefixed(body, identity.keyspace);
+  PutLengthPrefixed(body, identity.address);
+  body->push_back(static_cast<char>(identity.version));
+}
+
+void PutKeyspace(uint64_t channel, std::string_view keyspace, std::string* body) {
+  PutVarint64(body, channel);
+  PutLengthPrefixed(body, keyspace);
+}
+
+void PutCall(const Call& call, std::string* body) {
+  PutVarint64(body, call.channel);
+  PutVarint64(body, call.number);
+  body->push_back(static_cast<char>(call.flags));
+  PutLengthPrefixed(body, call.text);
+}
+
+void PutReply(const CallReply& reply, std::string* body) {
+  PutVarint64(body, reply.channel);
+  PutVarint64(body, reply.first);
+  PutVarint64(body, reply.count);
+  PutVarint64(body, reply.lsn.epoch);
+  PutVarint64(body, reply.lsn.seq);
+  PutLengthPrefixed(body, reply.bytes);
+}
+
+void PutMore(uint64_t channel, uint64_t number, std::string_view bytes, std::string* body) {
+  PutVarint64(body, channel);
+  PutVarint64(body, number);
+  PutLengthPrefixed(body, bytes);
+}
+
+void PutMoved(uint64_t channel, uint64_t number, bool lost, std::string* body) {
+  PutVarint64(body, channel);
+  PutVarint64(body, number);
+  body->push_back(lost ? '\1' : '\0');
+}
+
+void PutCancel(uint64_t channel, std::string* body) { PutVarint64(body, channel); }
+
+void PutCredit(uint64_t channel, uint64_t bytes, std::string* body) {
+  PutVarint64(body, channel);
+  PutVarint64(body, bytes);
+}
+
+void PutWrote(uint64_t channel, int64_t told_micros, std::span<const WrittenSteps> steps,
+              std::string* body) {
+  CELLAR_ASSERT(told_micros >= 0);
+  PutVarint64(body, channel);
+  PutVarint64(body, static_cast<uint64_t>(told_micros));
+  PutVarint64(body, steps.size());
+  for (const WrittenSteps& each : steps) {
+    CELLAR_ASSERT(0 <= each.first_micros);
+    CELLAR_ASSERT(each.first_micros <= each.last_micros);
+    PutVarint64(body, static_cast<uint64_t>(each.first_micros));
+    PutVarint64(body, static_cast<uint64_t>(each.last_micros));
+  }
+}
+
+void PutUnblock(uint64_t channel, uint64_t number, UnblockHow how, std::string* body) {
+  PutUnblocked(channel, number, how == UnblockHow::kError, body);
+}
+
+void PutUnblocked(uint64_t channel, uint64_t number, bool done, std::string* body) {
+  PutVarint64(body, channel);
+  PutVarint64(body, number);
+  body->push_back(done ? '\1' : '\0');
+}
+
+bool CallBodyReader::Number(uint64_t* value) { return ok_ = ok_ && GetVarint64(&rest_, value); }
+bool CallBodyReader::Bytes(std::string_view* value) {
+  return ok_ = ok_ && GetLengthPrefixed(&rest_, value);
+}
+bool CallBodyReader::Byte(uint8_t* value) {
+  ok_ = ok_ && !rest_.empty();
+  if (!ok_) return false;
+  *value = static_cast<uint8_t>(rest_[0]);
+  rest_.remove_prefix(1);
+  return true;
+}
+
+bool CallBodyReader::NextKeyspace(uint64_t* channel, std::string_view* keyspace) {
+  if (rest_.empty()) return false;
+  return Number(channel) && Bytes(keyspace);
+}
+
+bool CallBodyReader::NextChannel(uint64_t* channel, CallIdentity* identity) {
+  if (rest_.empty()) return false;
+  std::string_view user;
+  std::string_view keyspace;
+  std::string_view address;
+  if (!Number(channel) || !Bytes(&user) || !Bytes(&keyspace) || !Bytes(&address)) return false;
+  if (!Byte(&identity->version)) return false;
+  ok_ = identity->version == 2 || identity->version == 3;
+  identity->user = user;
+  identity->keyspace = keyspace;
+  identity->address = address;
+  return ok_;
+}
+
+bool CallBodyReader::NextCall(Call* call) {
+  if (rest_.empty()) return false;
+  return Number(&call->channel) && Number(&call->number) && Byte(&call->flags) &&
+         Bytes(&call->text);
+}
+
+bool CallBodyReader::NextReply(CallReply* reply) {
+  if (rest_.empty()) return false;
+  uint64_t epoch = 0;
+  if (!Number(&reply->channel) || !Number(&reply->first) || !Number(&reply->count)) return false;
+  if (!Number(&epoch) || !Number(&reply->lsn.seq) || !Bytes(&reply->bytes)) return false;
+  ok_ = epoch <= UINT32_MAX && reply->count > 0;
+  reply->lsn.epoch = static_cast<uint32_t>(epoch);
+  return ok_;
+}
+
+bool CallBodyReader::NextMore(uint64_t* channel, uint64_t* number, std::string_view* bytes) {
+  if (rest_.empty()) return false;
+  return Number(channel) && Number(number) && Bytes(bytes);
+}
+
+bool CallBodyReader::NextMoved(uint64_t* channel, uint64_t* number, bool* lost) {
+  if (rest_.empty()) return false;
+  uint8_t byte = 0;
+  if (!Number(channel) || !Number(number) || !Byte(&byte)) return false;
+  *lost = byte != 0;
+  return true;
+}
+
+bool CallBodyReader::NextCancel(uint64_t* channel) { return !rest_.empty() && Number(channel); }
+
+bool CallBodyReader::NextCredit(uint64_t* channel, uint64_t* bytes) {
+  return !rest_.empty() && Number(channel) && Number(bytes);
+}
+
+bool CallBodyReader::Micros(int64_t* micros) {
+  uint64_t number = 0;
+  ok_ = Number(&number) && number <= static_cast<uint64_t>(INT64_MAX);
+  *micros = static_cast<int64_t>(number);
+  return ok_;
+}
+
+bool CallBodyReader::NextWrote(uint64_t* channel, int64_t* told_micros,
+                               std::vector<WrittenSteps>* steps) {
+  steps->clear();
+  if (rest_.empty()) return false;
+  uint64_t count = 0;
+  if (!Number(channel) || !Micros(told_micros) || !Number(&count)) return false;
+  ok_ = count <= rest_.size() / 2;
+  for (; ok_ && count > 0; --count) {
+    WrittenSteps& each = steps->emplace_back();
+    if (!Micros(&each.first_micros) || !Micros(&each.last_micros)) return false;
+    ok_ = each.first_micros <= each.last_micros;
+  }
+  return ok_;
+}
+
+bool CallBodyReader::NextUnblock(uint64_t* channel, uint64_t* number, UnblockHow* how) {
+  bool with_error = false;
+  if (!NextUnblocked(channel, number, &with_error)) return false;
+  *how = with_error ? UnblockHow::kError : UnblockHow::kTimeout;
+  return true;
+}
+
+bool CallBodyReader::NextUnblocked(uint64_t* channel, uint64_t* number, bool* done) {
+  return NextMoved(channel, number, done);  // of the same form
+}
+
+// --- frames
+
+std::string& CallFrames::Body(FrameKind kind) {
+  const bool goes_on =
+      used_ > 0 && list_[used_ - 1].kind == kind && list_[used_ - 1].body.size() < kFullBytes;
+  if (!goes_on) {
+    if (used_ == list_.size()) list_.emplace_back();
+    list_[used_++].kind = kind;
+  }
+  return list_[used_ - 1].body;
+}
+
+std::string CallFrames::Take(const FrameHead& head) {
+  std::string all;
+  for (size_t i = 0; i < used_; ++i) {
+    FrameHead own = head;
+    own.kind = list_[i].kind;
+    BeginFrame(own, &frame_);
+    frame_.append(list_[i].body);
+    SealFrame(&frame_);
+    all.append(frame_);
+  }
+  if (frame_.capacity() > kKeptBytes) FreeString(&frame_);
+  Clear();
+  return all;
+}
+
+void CallFrames::Clear() {
+  size_t kept_bytes = 0;
+  for (Filled& filled : list_) {
+    filled.body.clear();
+    if (kept_bytes + filled.body.capacity() > kKeptBytes) FreeString(&filled.body);
+    kept_bytes += filled.body.capacity();
+  }
+  used_ = 0;
+}
+
+size_t CallFrames::memory_bytes() const {
+  size_t bytes = frame_.capacity() + list_.capacity() * sizeof(Filled);
+  for (const Filled& filled : list_) bytes += filled.body.capacity();
+  return bytes;
+}
+
+}  // namespace cellar

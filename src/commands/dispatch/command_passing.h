@@ -1,0 +1,63 @@
+// CommandPassing: what the dispatcher asks on a node that does not lead its replica set: whether a
+// command is carried out here, or passed on to who leads (ANY NODE in cellar-replication(7)). The
+// server implements it on command links (server/command_links.h).
+//
+// The replies of a client come in the order of its commands whoever makes them: what is passed on
+// goes ahead one behind the other, and a command that is carried out here waits until all of it has
+// been answered.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "commands/arguments/arguments.h"
+#include "commands/session/task.h"
+
+namespace cellar {
+
+struct CommandEntry;
+struct Session;
+
+class CommandPassing {
+ public:
+  virtual ~CommandPassing() = default;
+
+  // Of a command, with what it does: of EXEC, what it is about to run.
+  struct Doing {
+    bool writes;
+    bool reads;
+  };
+  // Whether the command is passed on. Nothing happens.
+  virtual bool Takes(const Session& session, const CommandEntry& command, Arguments args,
+                     Doing doing) const = 0;
+  enum class Outcome : uint8_t {
+    kPassed,
+    kWaits,    // it will be tried again
+    kNull,     // EXEC whose watches are gone with who has kept them
+    kRefused,  // *error says why
+  };
+  // REQUIRES: Takes.
+  virtual Outcome Pass(Session& session, const CommandEntry& command, Arguments args, Doing doing,
+                       std::string* error) = 0;
+  // Whether earlier commands of the client have not been answered yet. Then what is answered here
+  // waits: the session is tried again when that has changed.
+  virtual bool HoldsBack(Session& session) = 0;
+  // Whether a command that is answered here, behind HoldsBack, would be answered from an older
+  // state than its connection was told of. It waits until that has come; *error: for too long.
+  virtual bool Lags(Session& session, const CommandEntry& command, Doing doing,
+                    std::string* error) = 0;
+  // CLIENT UNBLOCK of a client some of whose commands were passed on: asks who carries them out to
+  // end the waiting of the one in front. Returns a ticket for the answer; 0: nothing waits.
+  virtual uint64_t AskToUnblock(Session& session, UnblockReason reason) = 0;
+  enum class Unblocked : uint8_t { kNotYet, kNo, kYes };
+  // The answer to a ticket. It costs memory until ForgetUnblocking.
+  virtual Unblocked AnswerToUnblock(uint64_t ticket) const = 0;
+  virtual void ForgetUnblocking(uint64_t ticket) = 0;
+  // A message for those who listen at other nodes.
+  virtual void Publish(bool shard, std::string_view channel, std::string_view message) = 0;
+  // The command is about to be carried out here.
+  virtual void OnRunsHere(Session& session, const CommandEntry& command) = 0;
+};
+
+}  // namespace cellar

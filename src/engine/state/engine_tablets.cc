@@ -1,0 +1,90 @@
+// Ownership of rows in the catalog: its mutations, and its part of a snapshot file.
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "engine/state/engine.h"
+
+namespace cellar {
+namespace {
+
+Status Malformed(std::string_view what) {
+  return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
+}
+
+}  // namespace
+
+void Engine::EncodeTablets(std::string* to) const {
+  TabletsByTable tablets;
+  for (const auto& [id, table] : tables_)
+    if (table->tablets() != nullptr) tablets.emplace(id, table->shared_tablets());
+  for (const Table* const table : snapshots_.Tables())
+    if (table->clamp() != nullptr) tablets.emplace(table->id(), table->shared_tablets());
+  EncodeClusterState(numbers_.cluster, tablets, to);
+}
+
+// All of it, whatever was before. Of a table that it does not name the set owns nothing, of a
+// frozen one all that is in it.
+bool Engine::TakeTablets(std::string_view state) {
+  ClusterState cluster;
+  TabletsByTable tablets;
+  if (!DecodeClusterState(state, &cluster, &tablets)) return false;
+  for (const auto& [id, of_table] : tablets) {
+    const Table* const live = FindTableById(id);
+    const Table* const table = live != nullptr ? live : FindFrozenById(id);
+    if (table == nullptr || !FitTable(*of_table, table->schema())) return false;
+  }
+  numbers_.cluster = cluster;
+  for (const auto& [id, table] : tables_) {
+    SaveForUndo(table.get());
+    const auto found = tablets.find(id);
+    if (!numbers_.cluster.active())
+      table->SetTablets(nullptr);
+    else
+      table->SetTablets(found == tablets.end() ? Tablets::None() : std::move(found->second));
+  }
+  for (Table* const table : snapshots_.Tables()) {
+    const auto found = tablets.find(table->id());
+    table->SetTablets(found == tablets.end() ? nullptr : std::move(found->second));
+  }
+  return true;
+}
+
+// No tablet ends inside of a row.
+bool Engine::FitTable(const Tablets& tablets, const TableSchema& schema) {
+  return std::all_of(tablets.list().begin(), tablets.list().end(), [&schema](const auto& tablet) {
+    return IsBoundOf(schema.key, tablet.begin) && IsBoundOf(schema.key, tablet.end);
+  });
+}
+
+// The op comes from the log: each is checked for what the ones before it have made.
+Status Engine::ApplyTabletOp(const DecodedOp& op) {
+  if (op.op == MutationOp::kTablets)
+    return TakeTablets(op.first) ? Status::Ok() : Malformed("tablets that cannot be so");
+  if (!numbers_.cluster.active()) return Malformed("a cluster that there is not");
+  if (op.op == MutationOp::kCatalog) {
+    if (op.number <= numbers_.cluster.catalog)
+      return Malformed("a schema that is not the next one");
+    numbers_.cluster.catalog = op.number;
+    return Status::Ok();
+  }
+  Table* const table = FindTableById(op.id);
+  if (table == nullptr) return Malformed("a table that does not exist");
+  Tablets::Pointer next;
+  if (op.op == MutationOp::kTabletAssign) {
+    std::string_view bytes = op.first;
+    next = Tablets::Decode(&bytes);
+    if (next == nullptr || !bytes.empty() || !FitTable(*next, table->schema())) next = nullptr;
+  } else if (op.op == MutationOp::kTabletMerge) {
+    next = table->tablets()->Merge(op.first);
+  } else if (op.first.size() <= kTabletEndBytesMax && IsBoundOf(table->schema().key, op.first)) {
+    next = table->tablets()->Split(op.first);
+  }
+  if (next == nullptr) return Malformed("a tablet that cannot be so");
+  SaveForUndo(table);
+  table->SetTablets(std::move(next));
+  return Status::Ok();
+}
+
+}  // namespace cellar

@@ -1,0 +1,184 @@
+// The two ends of a command link: what a socket brings goes into the state machines of src/cluster,
+// and what they say goes out once a turn. See command_links.h.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/os/log.h"
+#include "cluster/entry_link.h"
+#include "cluster/owner_link.h"
+#include "replica/greeting.h"
+#include "server/command_links.h"
+
+namespace cellar {
+
+// Dialled by this node, which calls on it.
+class CommandLinks::EntryEnd final : public PeerHandler {
+ public:
+  EntryEnd(CommandLinks& links, uint64_t node) : links_(links), node_(node) {}
+  ~EntryEnd() override { Drop(); }
+
+  void Begin() { dialling_ = true; }
+  uint64_t node() const { return node_; }
+  bool stands() const { return greeted_ && link_ != nullptr; }
+  bool dead() const { return dead_; }
+  bool unblocks() const { return (greeting_.features() & kCallUnblocks) != 0; }
+  EntryLink& entry() { return entry_; }
+  // Without what the link's connection and the clients' calls hold.
+  size_t memory_bytes() const {
+    return sizeof(*this) + entry_.memory_bytes() + reader_.memory_bytes();
+  }
+  // That the socket has not taken yet.
+  size_t waiting_bytes() const { return link_ == nullptr ? 0 : link_->waiting_bytes(); }
+  void OnTurn() {
+    if (!stands()) return;
+    entry_.OnTurn();
+    if (!entry_.frames().empty()) link_->Write(entry_.frames().Take(links_.Head()));
+  }
+  void Fail(std::string_view why) {
+    if (dead_) return;
+    Log(LogSeverity::kVerbose, fmt::format("Command link to {:016x}: {}", node_, why));
+    Drop();
+    dead_ = true;
+    entry_.OnLost();
+  }
+
+  // --- PeerHandler
+  void OnConnected(PeerLink* link) override {
+    dialling_ = false;
+    link_ = link;
+    link_->SetPatience(links_.host_.services().config.replica_election_timeout * 1300);
+    link_->Write(links_.host_.replication().BeginGreeting(&greeting_, "command", kCallFeatures));
+  }
+  void OnBytes(std::string_view bytes) override {
+    if (dead_) return;
+    if (greeted_) return Read(bytes);
+    std::string rest;
+    const Result<bool> done = greeting_.Take(bytes, &rest);
+    if (!done.ok()) {
+      // An older version, or one that has been set up otherwise: it is not asked all the time.
+      links_.refused_node_ = node_;
+      links_.refused_micros_ = links_.now() + kRefusedMicros;
+      Log(LogSeverity::kNotice,
+          fmt::format("Commands are not passed on to {:016x}: {}", node_, done.status().text()));
+      return Fail(done.status().text());
+    }
+    if (!*done) return;
+    if (greeting_.node() != node_) return Fail("another node is there");
+    greeted_ = true;
+    links_.refused_node_ = 0;
+    links_.WakeAll();
+    if (!rest.empty()) Read(rest);
+  }
+  void OnDrained() override {}
+  void OnClosed(std::string_view why) override {
+    link_ = nullptr;
+    dialling_ = false;
+    Fail(why);
+  }
+
+ private:
+  void Read(std::string_view bytes) {
+    reader_.Add(bytes);
+    Frame frame;
+    while (!dead_) {
+      const Result<bool> next = reader_.Next(&frame);
+      if (!next.ok()) return Fail(next.status().text());
+      if (!*next) return;
+      const uint64_t before = entry_.bounced();
+      const Status taken = entry_.OnFrame(frame);
+      links_.figures_.bounced += entry_.bounced() - before;
+      if (!taken.ok()) return Fail(taken.text());
+    }
+  }
+  void Drop() {
+    if (std::exchange(dialling_, false)) links_.dialler_.CancelDial(this);
+    if (link_ != nullptr) link_->Close();
+    link_ = nullptr;
+    greeted_ = false;
+  }
+
+  CommandLinks& links_;
+  const uint64_t node_;
+  PeerLink* link_{nullptr};
+  PeerGreeting greeting_;
+  bool dialling_{false};
+  bool greeted_{false};
+  bool dead_{false};
+  EntryLink entry_;
+  FrameReader reader_{FrameKind::kReply,   FrameKind::kMore,  FrameKind::kMoved,
+                      FrameKind::kChannel, FrameKind::kWrote, FrameKind::kUnblock};
+};
+
+// The other's: it calls, and is answered.
+class CommandLinks::OwnerEnd final : public PeerHandler {
+ public:
+  OwnerEnd(CommandLinks& links, PeerLink* link, uint64_t node, std::string from)
+      : links_(links), link_(link), node_(node), from_(std::move(from)) {}
+  ~OwnerEnd() override {
+    if (link_ != nullptr) link_->Close();
+  }
+  bool dead() const { return link_ == nullptr; }
+  // Without the servants, and what the link's connection holds.
+  size_t memory_bytes() const {
+    const size_t owner_bytes = owner_ == nullptr ? 0 : owner_->memory_bytes();
+    return sizeof(*this) + owner_bytes + reader_.memory_bytes();
+  }
+  size_t waiting_bytes() const { return dead() ? 0 : link_->waiting_bytes(); }
+  void OnTurn() {
+    if (dead()) return;
+    owner_->OnTurn();
+    if (!owner_->frames().empty()) link_->Write(owner_->frames().Take(links_.Head()));
+  }
+  void OnOwnerNoMore() {
+    if (!dead()) owner_->OnOwnerNoMore();
+  }
+
+  // --- PeerHandler
+  void OnConnected(PeerLink*) override {}
+  void OnBytes(std::string_view bytes) override {
+    reader_.Add(bytes);
+    Frame frame;
+    while (link_ != nullptr) {
+      const Result<bool> next = reader_.Next(&frame);
+      if (!next.ok()) return Fail(next.status().text());
+      if (!*next) return;
+      if (frame.from != node_) return Fail("it speaks for another one");
+      links_.caller_ = from_;
+      const uint64_t before = owner_->calls();
+      const Status taken = owner_->OnFrame(frame);
+      links_.figures_.calls_in += owner_->calls() - before;
+      if (!taken.ok()) return Fail(taken.text());
+    }
+  }
+  void OnDrained() override {}
+  void OnClosed(std::string_view) override {
+    link_ = nullptr;
+    owner_.reset();
+  }
+
+ private:
+  void Fail(std::string_view why) {
+    Log(LogSeverity::kWarning, fmt::format("Command link of {}: {}", from_, why));
+    link_->Close();
+    link_ = nullptr;
+    owner_.reset();
+  }
+
+  CommandLinks& links_;
+  PeerLink* link_;
+  const uint64_t node_;
+  const std::string from_;
+  std::unique_ptr<OwnerLink> owner_{
+      std::make_unique<OwnerLink>(static_cast<CallServants&>(links_))};
+  FrameReader reader_{FrameKind::kCall, FrameKind::kChannel, FrameKind::kCancel, FrameKind::kCredit,
+                      FrameKind::kUnblock};
+};
+
+}  // namespace cellar

@@ -1,0 +1,236 @@
+// CommandLinks: any node of a replica set takes any command. Where this node does not lead, what
+// must be carried out by who does is passed on to it and the reply put into the client's output;
+// where it leads, the calls of other nodes are carried out here.
+//
+//   client - Connection - PassedClient --> EntryEnd === link === OwnerEnd --> CommandServant
+//                                          (entry)               (owner)      a session
+//
+// One connection for each pair of nodes, dialled by the entry when it has something to pass on, and
+// filled once a turn. A command that finds no link, or no leader, waits: it stays in the client's
+// input and is tried again, cluster-wait milliseconds long. So what has been sent on has been sent
+// to a leader, and what becomes of it when that one is lost cluster/call_queue.h says.
+//
+// A connection sees its own writes: what a reply depended on is remembered, and a later read that
+// this node would answer from an older state is passed on as well. What only this node can answer
+// waits until it has come: reads of a client that tracks, which is told of changes as they are
+// applied here; CSCAN, whose cursor may hold a state of this node; SELECT. Reads of feeds wait,
+// too, until it is on this node's disk: who leads may have less on its own than others have. A read
+// by an index that this node has not built yet is passed on, unless the client tracks or the scan
+// has begun here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/entry_link.h"
+#include "commands/dispatch/command_passing.h"
+#include "commands/session/host.h"
+#include "commands/session/transaction.h"
+#include "replica/links/peer.h"
+#include "replica/replication.h"
+#include "server/command_servant.h"
+#include "server/message_links.h"
+
+namespace cellar {
+
+class CommandLinks;
+class Connection;
+
+// A client of this node some of whose commands are passed on.
+class PassedClient final : public CallClient {
+ public:
+  PassedClient(CommandLinks& links, Connection& connection)
+      : links_(links), connection_(connection) {}
+  ~PassedClient() override;
+
+  // --- CallClient
+  void OnReply(std::string_view bytes, bool whole, Lsn lsn) override;
+  void OnMoved(std::string requests) override;
+  void OnUnknown() override;
+  void OnKeyspace(std::string_view keyspace) override { connection_.session.keyspace = keyspace; }
+  void OnWrote(int64_t told_micros, std::span<const WrittenSteps> steps) override;
+  void OnUnblocked(uint64_t number, bool done) override;
+  bool TakesMore() const override;
+  bool KeepsChannel() const override { return watches; }
+  bool WaitsForOthers() const override { return blocks; }
+
+  Connection& connection() { return connection_; }
+  // What it was told so far this node may lack.
+  Lsn seen{};
+  int64_t since_micros{0};  // the command in front has been tried since (monotonic); 0: it is new
+  bool waits{false};        // its session is postponed, on behalf of this
+  bool watches{false};      // the owner keeps watches for it
+  bool watches_lost{false};
+  bool blocks{false};  // what was passed on last may wait for others
+  bool skips{false};   // CLIENT REPLY SKIP is for what is under way
+  // Its command waits for this node: for its state, or for what its feeds tell.
+  enum class Lags : uint8_t { kNo, kState, kFeeds };
+  Lags lags{Lags::kNo};
+  std::unique_ptr<TransactionState> transaction;  // of an EXEC that is under way
+  // Those who have asked its owner to unblock it, in order: of which call, and their tickets.
+  struct Unblocking {
+    uint64_t number;
+    uint64_t ticket;
+  };
+  std::deque<Unblocking> unblocking;
+  // Nothing of it is under way, or what is may wait for ever: no invalidation waits for its reply.
+  void EndHolding();
+
+ private:
+  // Calls before that one wait no more: they have been answered, or their channel is gone.
+  void EndUnblocking(uint64_t number);
+  CommandLinks& links_;
+  Connection& connection_;
+};
+
+class CommandLinks final : public CommandPassing, private CallServants, private CommandServantHost {
+ public:
+  struct Figures {
+    uint64_t calls_out{0};
+    uint64_t calls_in{0};
+    uint64_t retried{0};
+    uint64_t bounced{0};
+    uint64_t closed{0};
+  };
+
+  // Both outlive it; `dialler` is the same server as `host`.
+  CommandLinks(Host& host, ReplicationHost& dialler);
+  ~CommandLinks() override;
+
+  // --- CommandPassing
+  bool Takes(const Session& session, const CommandEntry& command, Arguments args,
+             Doing doing) const override;
+  Outcome Pass(Session& session, const CommandEntry& command, Arguments args, Doing doing,
+               std::string* error) override;
+  bool HoldsBack(Session& session) override;
+  bool Lags(Session& session, const CommandEntry& command, Doing doing,
+            std::string* error) override;
+  uint64_t AskToUnblock(Session& session, UnblockReason reason) override;
+  Unblocked AnswerToUnblock(uint64_t ticket) const override;
+  void ForgetUnblocking(uint64_t ticket) override { unblockings_.erase(ticket); }
+  void Publish(bool shard, std::string_view channel, std::string_view message) override {
+    messages_.Publish(shard, channel, message);
+  }
+  void OnRunsHere(Session& session, const CommandEntry& command) override;
+
+  // --- the server
+  MessageLinks& messages() { return messages_; }
+  // PEER of another node, which will call.
+  PeerHandler* Accept(PeerLink* link, uint64_t node);
+  // At the end of a turn, when replies may be told up to `released`.
+  void OnTurn(Lsn released);
+  void OnRoleChanged();
+  // This node leads no more; what has been answered may be told up to there.
+  void OnOwnerNoMore(Lsn released);
+  void OnTick();
+  // The process is about to end: nothing more is passed on (0: it is again), and until then what is
+  // on its way is answered.
+  void LeaveBy(int64_t micros);
+  bool answers_first() const;
+  // Every 10 ms while waits() says so: who waits is tried again.
+  void OnPoll();
+  bool waits() const { return !waiting_.empty(); }
+  // Somebody waits for this node to apply what is committed.
+  bool lags() const;
+  // Sessions of other nodes' clients.
+  void ForEachSession(const std::function<void(Session&)>& visit);
+  // A slice of each long command of theirs, as long as there is time. Whether there are any that
+  // need no waking.
+  void RunTasks(const TaskBudget& budget, bool woken);
+  bool tasks_proceed() const;
+  bool has_tasks() const;
+
+  const Figures& figures() const { return figures_; }
+  // Of other nodes' clients and the ends of links, as of the last tick. What this node's clients
+  // have passed on counts as theirs, what waits for a socket as its connection's.
+  uint64_t memory_bytes() const { return memory_bytes_; }
+  // All that is held for passing commands on, both ways, now: with those.
+  uint64_t held_bytes() const;
+  size_t links() const { return entries_.size() + owners_.size(); }
+  size_t channels() const { return servants_.size(); }
+  size_t calls_waiting() const;
+  size_t calls_held() const { return waiting_.size(); }
+
+ private:
+  friend class PassedClient;
+  class EntryEnd;
+  class OwnerEnd;
+  static constexpr int64_t kRedialMicros{20'000};
+  static constexpr int64_t kIdleMicros{10'000'000};
+  static constexpr int64_t kRefusedMicros{1'000'000};
+  // Of one client, sent and not answered: no more is passed on before.
+  static constexpr size_t kClientBytesMax{256 << 10};
+  // Of all, on one link: each client may have one call under way all the same, so that one that
+  // does not read holds nobody else's back.
+  static constexpr size_t kLinkBytesMax{8 << 20};
+
+  // --- CallServants, CommandServantHost
+  std::unique_ptr<CallServant> MakeServant(const CallIdentity& identity) override;
+  void AddServant(CommandServant* servant) override { servants_.push_back(servant); }
+  void RemoveServant(CommandServant* servant) override { std::erase(servants_, servant); }
+  Lsn released() const override { return released_; }
+
+  SetNode* set() const { return host_.replication().set(); }
+  int64_t now() const { return host_.clock().MonotonicMicros(); }
+  FrameHead Head() const;
+  uint64_t CountMemory() const;
+  bool ReadsElsewhere(const Session& session, const CommandEntry& command, Arguments args) const;
+  // Of the log here, for a client that waits for what feeds tell.
+  void AskForSync(const PassedClient& client);
+  // What the client was told of is not here yet; or not told by the feeds here.
+  bool IsBehind(const PassedClient& client, bool in_feeds) const;
+  // It must wait until what is under way for it has been answered.
+  bool IsFull(const PassedClient& client, bool is_exec) const;
+  // The link to who leads; null: there is none yet.
+  EntryEnd* LeaderLink();
+  Outcome Wait(PassedClient* client, Doing doing, std::string* error);
+  static void PutCall(EntryEnd* end, PassedClient* client, const Session& session,
+                      const CommandEntry& command, Arguments args, Doing doing);
+  static void PutTransaction(const TransactionState& transaction, std::string* text);
+  static void EndWatches(PassedClient* client);
+  void WakeLagging();
+  // The command in front has waited for as long as it may.
+  bool IsLate(const PassedClient& client) const;
+  // Its session waits (the caller postpones it); does so no more; is tried again.
+  void Hold(PassedClient* client);
+  void LetGo(PassedClient* client);
+  void Wake(PassedClient* client);
+  void WakeAll();
+  void AnswerUnblocking(uint64_t ticket, Unblocked answer);
+  static PassedClient* ClientOf(const Session& session);
+
+  Host& host_;
+  ReplicationHost& dialler_;
+  MessageLinks messages_;
+  Lsn released_{};
+  // When who lags was last looked at.
+  Lsn applied_seen_{};
+  Lsn shown_seen_{};
+  std::vector<CommandServant*> servants_;
+  std::vector<std::unique_ptr<EntryEnd>> entries_;
+  std::vector<std::unique_ptr<OwnerEnd>> owners_;
+  std::vector<PassedClient*> waiting_;
+  std::map<uint64_t, Unblocked> unblockings_;  // by ticket
+  uint64_t unblocking_last_{0};                // ticket
+  std::string caller_;                         // of the link that is making a servant
+  uint64_t servant_id_{uint64_t{1} << 48};
+  size_t next_servant_{0};
+  uint64_t memory_bytes_{0};
+  int64_t leave_by_micros_{0};  // 0: this node stays
+  int64_t idle_micros_{0};
+  int64_t redial_micros_{0};
+  int64_t stale_micros_{0};    // links to who led before are given up then
+  uint64_t refused_node_{0};   // it takes no calls
+  int64_t refused_micros_{0};  // until then it is not asked again
+  Figures figures_;
+};
+
+}  // namespace cellar

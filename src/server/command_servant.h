@@ -1,0 +1,94 @@
+// CommandServant: carries out the calls of one channel of a command link (cluster/owner_link.h) in
+// a session of its own, which has no connection: what it is answered goes back on the link.
+//
+// The session is one of those that ForEachSession visits, so that rights that are lost are lost
+// here too. It counts as nobody's client otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/owner_link.h"
+#include "commands/session/host.h"
+#include "commands/session/task.h"
+#include "server/connection/connection.h"
+
+namespace cellar {
+
+class CommandServant;
+
+// Where servants are kept while they live.
+class CommandServantHost {
+ public:
+  virtual ~CommandServantHost() = default;
+  virtual void AddServant(CommandServant* servant) = 0;
+  virtual void RemoveServant(CommandServant* servant) = 0;
+  // Up to which record replies may be told.
+  virtual Lsn released() const = 0;
+};
+
+class CommandServant final : public CallServant {
+ public:
+  // `from` names the node that calls, "h:p".
+  CommandServant(Host& host, CommandServantHost& keeper, uint64_t id, std::string from,
+                 const CallIdentity& identity);
+  ~CommandServant() override;
+
+  // --- CallServant
+  void Become(const CallIdentity& identity) override;
+  Readiness MayExecute(uint8_t flags) override;
+  bool Execute(std::string_view text, uint8_t flags) override;
+  bool running() const override { return session_.task != nullptr; }
+  bool EndIfWaiting() override;
+  uint64_t made_bytes() const override { return sent_bytes_ - head_ + session_.output.size(); }
+  std::string_view Released() override;
+  void Sent(size_t bytes) override;
+  Lsn depends_on() const override { return depends_on_; }
+  bool TakeWritten(int64_t* told_micros, std::vector<WrittenSteps>* steps) override;
+  bool Unblock(UnblockHow how) override;
+  std::string_view keyspace() const override;
+  // One whose user is gone still says what became of what it has carried out.
+  bool ended() const override {
+    return session_.ended() ||
+           (session_.ending() && session_.task == nullptr && session_.output.size() == head_);
+  }
+
+  Session& session() { return session_; }
+  size_t memory_bytes() const { return sizeof(*this) + session_.memory_bytes(); }
+  // A slice of what runs.
+  void Step(const TaskBudget& budget);
+
+ private:
+  // One command; false: it must wait, and nothing was done.
+  bool Run(std::span<const std::string_view> words);
+  bool IsOfOthersUsers(std::span<const std::string_view> words) const;
+  void NoteDependence();
+  // What the log has got since `before_micros`, the commit time of its last step then.
+  int64_t LastStep() const;
+  void NoteWritten(int64_t before_micros);
+
+  Host& host_;
+  CommandServantHost& keeper_;
+  const std::string from_;
+  ConnectedSession session_;
+  bool unknown_user_{false};
+  uint64_t sent_bytes_{0};
+  size_t head_{0};  // of the output: what is sent
+  Lsn depends_on_{};
+  // Of calls with kCallTells; the entry is told of the older ones, which are still to be released,
+  // as of what others write.
+  struct Written {
+    WrittenSteps steps;
+    Lsn last;
+  };
+  static constexpr size_t kWrittenMax{64};
+  bool tells_{false};       // what is carried out now is one of them
+  bool is_to_tell_{false};  // there was one
+  std::deque<Written> written_;
+};
+
+}  // namespace cellar

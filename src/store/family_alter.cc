@@ -1,0 +1,428 @@
+// FAMILY ALTER: a change of a family too large for one turn.
+//
+//   look      are there live cells of another type than the new one, and which of them CONVERT could
+//             not rewrite (type_look.h)? Only where types are said, and not with KEEP or SKIP. What
+//             is refused is refused here, before anything has changed
+//   reclaim   what the old policy has dropped goes, so that no looser policy brings it back
+//   alter     the schema is the new one: one record, in the turn in which the look ended once more.
+//             From here on nobody can put a cell of another type
+//   rebuild   UNIQUE indexes that read the family, if the policy has changed: until they are whole,
+//             what would change their entries is refused
+//   convert   CONVERT: cells of another type are rewritten in their place, timestamp and expiry
+//             kept. Each slice is a step by itself, and so is, where an index may refuse it, each
+//             row of it: readers see a cell as of its old type or of its new one, never neither.
+//             Where it ends half way (the client leaves, the process ends) what is there is what
+//             KEEP would have left, in part converted
+//
+// Others may alter the family meanwhile. A look begins anew if other cells are asked for then; a
+// conversion ends with an error if what it wants is no longer what the family has.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/text/number.h"
+#include "base/text/quote.h"
+#include "engine/keys/value_convert.h"
+#include "engine/request/row_update.h"
+#include "engine/schema/column_set.h"
+#include "engine/schema/type_change.h"
+#include "engine/table/type_walk.h"
+#include "store/store.h"
+#include "store/type_look.h"
+
+namespace cellar {
+
+// Does the new policy drop all that retention drops now, at any moment to come, whether that has
+// been reclaimed or not? So where both policies ask for the age alone, and the new one drops
+// sooner. Where ranks matter, what is still stored counts in them: then only if nothing changes,
+// and no cell expires while others keep its rank.
+static bool StaysDropped(const Table& table, const FamilySchema& family,
+                         const RetentionPolicy& policy) {
+  if (family.policy.depends_on_rank() || policy.depends_on_rank()) {
+    return family.policy == policy && table.family_counters(family).expiring_cells == 0;
+  }
+  constexpr int64_t kAnyTimestamp{1};
+  return policy.DueMicros(1, kAnyTimestamp) <= family.policy.DueMicros(1, kAnyTimestamp);
+}
+
+// An index whose ON types come from the family, or from COLUMN, would go on with the old one, and
+// miss all that is written from then on.
+static Status CheckTypeChange(const TableSchema& schema, const FamilySchema& family,
+                              const FamilySchema& after) {
+  for (const IndexSchema& index : schema.indexes) {
+    for (const IndexColumn& column : index.on) {
+      if (!IndexSchema::TakesTypeOf(column, family.id)) continue;
+      if (TypeOf(family, column.qualifier) == TypeOf(after, column.qualifier)) continue;
+      IndexColumn named = column;
+      named.descending = false;
+      const bool is_columns = family.FindColumn(column.qualifier) != nullptr ||
+                              after.FindColumn(column.qualifier) != nullptr;
+      const std::string what = is_columns
+                                   ? "type of column " + Quote(IndexColumnText(schema, named))
+                                   : "TYPE of family " + Quote(family.name);
+      return Status::Error(ErrorCode::kErr, "the " + what + " is that of an ON column of index '" +
+                                                index.name + "', which was created without AS");
+    }
+  }
+  return Status::Ok();
+}
+
+// *after := the family with types as the options say; refused if the schema cannot have them.
+static Status AlterTypes(const TableSchema& schema, const FamilySchema& family,
+                         const FamilyOptions& options, FamilySchema* after) {
+  *after = family;
+  if (options.type) after->type = *options.type;
+  RETURN_IF_ERROR(AlterColumns(options.columns, after));
+  RETURN_IF_ERROR(CheckTypedColumnBytes(schema, *after));
+  return CheckTypeChange(schema, family, *after);
+}
+
+class FamilyAlter final : public SlicedChange {
+ public:
+  FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options,
+              std::unique_ptr<FamilyAccess> rights)
+      : store_(store),
+        table_id_(table.id()),
+        lineage_(store.engine_->lineage()),
+        family_id_(family.id),
+        options_(std::move(options)),
+        rights_(std::move(rights)),
+        others_(options_.other_cells.value_or(OtherCells::kRefuse)),
+        look_(family.id,
+              others_ == OtherCells::kConvert ? TypeLook::Asks::kStuck : TypeLook::Asks::kAny,
+              store.in_transaction_ ? TypeLook::Others::kWait : TypeLook::Others::kWrite),
+        reclaim_walk_(family.id) {}
+  ~FamilyAlter() override {
+    const Result<Table*> table = store_.FindTableAgain(table_id_, lineage_);
+    if (table.ok()) look_.EndRecord(**table);
+  }
+  FamilyAlter(const FamilyAlter&) = delete;
+  FamilyAlter& operator=(const FamilyAlter&) = delete;
+
+  bool done() const override { return phase_ == Phase::kDone; }
+  uint64_t rows() const override { return rows_rewritten_; }
+  bool schema_changed() const override { return schema_changed_; }
+  size_t memory_bytes() const override {
+    return look_.memory_bytes() + rewritten_.capacity() + rewrites_.capacity() * sizeof(Rewrite);
+  }
+
+  Status Step(uint64_t cells_max) override {
+    ASSIGN_OR_RETURN(Table* const table, store_.FindTableAgain(table_id_, lineage_));
+    if (phase_ == Phase::kRebuild) return Rebuild(*table, cells_max);
+    const FamilySchema* family = table->schema().FindFamilyById(family_id_);
+    if (family == nullptr) {
+      return Status::Error(ErrorCode::kNoFamily, "the family has been dropped");
+    }
+    if (phase_ == Phase::kConvert) return ConvertOn(table, *family, cells_max);
+    // Each time: others may have made an index, or altered the family, since the change began.
+    FamilySchema after;
+    RETURN_IF_ERROR(AlterTypes(table->schema(), *family, options_, &after));
+    RETURN_IF_ERROR(LookOn(*table, after, cells_max));
+    if (phase_ == Phase::kLook) return Status::Ok();
+    after.policy = AlterRetention(family->policy, options_);
+    RETURN_IF_ERROR(ReclaimOn(table, *family, after.policy, cells_max));
+    if (phase_ == Phase::kReclaim) return Status::Ok();
+    return Alter(table, *family, std::move(after));
+  }
+
+ private:
+  enum class Phase : uint8_t { kLook, kReclaim, kAlter, kRebuild, kConvert, kDone };
+
+  bool converts() const { return others_ == OtherCells::kConvert || others_ == OtherCells::kSkip; }
+
+  // --- look
+
+  // A further slice of it; behind its end, what others have changed since the last slice.
+  Status LookOn(Table& table, const FamilySchema& after, uint64_t cells_max) {
+    const TypeChange change(after, options_);
+    if (change_ && !change_->SameAs(change)) look_.Restart();
+    change_ = change;
+    const bool looks = others_ == OtherCells::kRefuse || others_ == OtherCells::kConvert;
+    const bool at_end = !looks || !change_->asks() ||
+                        look_.Step(table, after, *change_, store_.now_micros_, cells_max);
+    if (at_end && looks) RETURN_IF_ERROR(look_.Refusal(after));
+    phase_ = at_end ? Phase::kReclaim : Phase::kLook;
+    return Status::Ok();
+  }
+
+  // --- reclaim, alter
+
+  // A pass takes as many turns as it needs, and more may become due meanwhile, so a pass that took
+  // more than one turn and found something is followed by another one, kPassesMax in all. Inside a
+  // transaction nothing waits: what stays dropped under the new policy is left to the sweeper.
+  // Anything else has to be reclaimed there and then, in one go.
+  Status ReclaimOn(Table* table, const FamilySchema& family, const RetentionPolicy& policy,
+                   uint64_t cells_max) {
+    const bool reclaims = !store_.in_transaction_ || !StaysDropped(*table, family, policy);
+    while (reclaims) {
+      const uint64_t found_before = reclaim_walk_.columns_found();
+      store_.BeginMutation();
+      const bool end = reclaim_walk_.Step(*table, store_.now_micros_, cells_max, &store_.mutation_);
+      const uint64_t found = reclaim_walk_.columns_found() - found_before;
+      RETURN_IF_ERROR(store_.CommitMutation(table, found));
+      if (found > 0) store_.TellReclaimed(*table, store_.mutation_.Since(store_.part_begin_));
+      ++steps_;
+      if (!end) return Status::Ok();
+      if (steps_ == 1 || reclaim_walk_.columns_found() == 0 || ++passes_ == kPassesMax) break;
+      reclaim_walk_ = ReclaimWalk(family_id_);
+      steps_ = 0;
+      if (cells_max != kUnlimited) return Status::Ok();
+    }
+    phase_ = Phase::kAlter;
+    return Status::Ok();
+  }
+
+  Status Alter(Table* table, const FamilySchema& family, FamilySchema after) {
+    if (options_.compression)
+      after.compression = AlterCompression(after.compression, *options_.compression);
+    const bool policy_changes = !(family.policy == after.policy);
+    TableSchema schema = table->schema();
+    for (IndexSchema& index : schema.indexes) {
+      if (policy_changes && index.NamesFamily(family_id_)) index.judged = false;
+    }
+    *schema.FindFamily(family.name) = std::move(after);
+    std::string bytes;
+    EncodeTableSchema(schema, &bytes);
+    store_.BeginMutation();
+    store_.mutation_.SetSchema(table_id_, bytes);
+    RETURN_IF_ERROR(store_.CommitSchema(table));
+    schema_changed_ = true;
+    look_.EndRecord(*table);
+    store_.BeginIndexes(*table);
+    const bool finds = others_ == OtherCells::kSkip || look_.has_found();
+    if (converts() && change_->asks() && finds) walk_.emplace(family_id_);
+    GoOn(*table);
+    return Status::Ok();
+  }
+
+  // Behind the alteration: what is still to do. Indexes come first, since one that is not whole
+  // refuses rows. Those of a transaction have been built, or are large: then they are built behind
+  // it, unless it needs them now.
+  void GoOn(const Table& table) {
+    const bool goes_on = walk_ && !walk_->at_end();
+    const bool waits = table.has_indexes() && table.indexes()->MustBeWhole() &&
+                       (goes_on || !store_.in_transaction_);
+    phase_ = waits ? Phase::kRebuild : goes_on ? Phase::kConvert : Phase::kDone;
+  }
+
+  // --- rebuild
+
+  // The client waits for that too, since until then changes of their columns are refused.
+  Status Rebuild(Table& table, uint64_t rows_max) {
+    (void)store_.BuildIndexes(table, rows_max, Store::kIndexMicrosUnlimited);  // by its caller
+    GoOn(table);
+    return Status::Ok();
+  }
+
+  // --- convert
+
+  // A cell: its parts, one behind the other in rewritten_.
+  struct Rewrite {
+    size_t begin;
+    size_t row_bytes;
+    size_t qualifier_bytes;
+    size_t value_bytes;
+    int64_t timestamp;
+  };
+  using Rewrites = std::span<const Rewrite>;
+
+  std::string_view RowOf(const Rewrite& cell) const {
+    return std::string_view(rewritten_).substr(cell.begin, cell.row_bytes);
+  }
+
+  Status ConvertOn(Table* table, const FamilySchema& family, uint64_t cells_max) {
+    const TypeChange change(family, options_);
+    if (!change_->GoesOnAs(change)) {
+      return Status::Error(ErrorCode::kErr, "the types of family " + Quote(family.name) +
+                                                " were changed again, after " +
+                                                FormatUint64(rows_rewritten_) +
+                                                " rows had been converted");
+    }
+    change_ = change;
+    // Others may have changed the policy, too.
+    GoOn(*table);
+    if (phase_ != Phase::kConvert) return Rebuild(*table, cells_max);
+    store_.PrepareIndexesForWrite(*table);
+    rewrites_.clear();
+    rewritten_.clear();
+    if (rewritten_.capacity() > 4 * TypeWalk::kSliceBytesMax) rewritten_ = {};
+    (void)walk_->Step(*table, *change_, store_.now_micros_, cells_max,
+                      [&](const TypeWalk::Cell& cell) { Convert(*table, family, cell); });
+    RETURN_IF_ERROR(RewriteAll(table));
+    GoOn(*table);
+    // They were written behind the look, as of their old type: an increment, say.
+    if (!walk_->at_end() || others_ == OtherCells::kSkip || stuck_ == 0) return Status::Ok();
+    phase_ = Phase::kDone;
+    return Status::Error(ErrorCode::kWrongType,
+                         first_stuck_ + ", since it was written meanwhile: the type has " +
+                             "changed, and " + FormatUint64(stuck_) + " cells were left");
+  }
+
+  void Convert(const Table& table, const FamilySchema& family, const TypeWalk::Cell& cell) {
+    if (!ConvertValue(cell.value.type, cell.value.stored, cell.wanted.type, &converted_)) {
+      if (stuck_++ == 0) first_stuck_ = StuckText(table, family, cell);
+      return;
+    }
+    CellValue value{cell.wanted.type, 0, cell.value.expiry_micros, converted_};
+    const bool packs = Packs(family.compression) && IsTextType(value.type);
+    const auto packed = packs ? packer_.Pack(family.compression, converted_) : std::nullopt;
+    if (packed) {
+      value.packed = kCellCompressed;
+      value.stored = *packed;
+    }
+    const size_t begin = rewritten_.size();
+    rewritten_ += cell.row_key;
+    rewritten_ += cell.qualifier;
+    const size_t value_at = rewritten_.size();
+    PutCellValue(&rewritten_, value);
+    rewrites_.push_back({begin, cell.row_key.size(), cell.qualifier.size(),
+                         rewritten_.size() - value_at, cell.timestamp});
+  }
+
+  // One step of the log; but if an index refuses it each row is one, so that one is refused alone.
+  Status RewriteAll(Table* table) {
+    if (rewrites_.empty()) return Status::Ok();
+    if (!MayBeRefused(*table)) {
+      AddRows(rewrites_);
+      return Committed(store_.CommitMutation(table, rewrites_.size()));
+    }
+    Status refusal;
+    RETURN_IF_ERROR(CommitUnlessRefused(table, rewrites_, &refusal));
+    if (refusal.ok()) return refusal;
+    for (size_t at = 0; at < rewrites_.size();) {
+      const Rewrites row = RowFrom(at);
+      at += row.size();
+      RETURN_IF_ERROR(CommitUnlessRefused(table, row, &refusal));
+      const bool is_passed_over =
+          others_ == OtherCells::kSkip &&
+          (refusal.code() == ErrorCode::kNotUnique || refusal.code() == ErrorCode::kTooLarge);
+      if (!refusal.ok() && !is_passed_over) return refusal;
+    }
+    return Status::Ok();
+  }
+
+  // The cells of the row whose first one is at `at`.
+  Rewrites RowFrom(size_t at) const {
+    size_t end = at + 1;
+    while (end < rewrites_.size() && RowOf(rewrites_[end]) == RowOf(rewrites_[at])) ++end;
+    return Rewrites(rewrites_).subspan(at, end - at);
+  }
+
+  bool MayBeRefused(const Table& table) const {
+    if (!table.has_indexes()) return false;
+    for (size_t at = 0; at < rewrites_.size();) {
+      const Rewrites row = RowFrom(at);
+      at += row.size();
+      size_t bytes = 0;
+      for (const Rewrite& cell : row) bytes += cell.value_bytes;
+      if (table.indexes()->MayRefuse(row.front().row_bytes, bytes)) return true;
+    }
+    return false;
+  }
+
+  // Makes the mutation of these cells, which are whole rows of rewrites_.
+  void AddRows(Rewrites cells) {
+    MutationBuilder& mutation = store_.mutation_;
+    store_.BeginMutation();
+    rows_added_ = 0;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const Rewrite& cell = cells[i];
+      if (i == 0 || RowOf(cell) != RowOf(cells[i - 1])) {
+        if (i > 0) mutation.Rewrites(MutationBuilder::Edge::kEnd);
+        mutation.Row(table_id_, RowOf(cell));
+        mutation.Rewrites(MutationBuilder::Edge::kBegin);
+        ++rows_added_;
+      }
+      const std::string_view parts = std::string_view(rewritten_).substr(cell.begin);
+      mutation.Put(family_id_, parts.substr(cell.row_bytes, cell.qualifier_bytes), cell.timestamp,
+                   parts.substr(cell.row_bytes + cell.qualifier_bytes, cell.value_bytes));
+    }
+    mutation.Rewrites(MutationBuilder::Edge::kEnd);
+  }
+
+  Status Committed(Status status) {
+    if (status.ok()) rows_rewritten_ += rows_added_;
+    return status;
+  }
+
+  // As CommitMutation, but an index may refuse what rows would become: *refusal, and nothing was
+  // done. It can only tell when the change is there: so it is made on trial, and taken back.
+  Status CommitUnlessRefused(Table* table, Rewrites cells, Status* refusal) {
+    AddRows(cells);
+    RowResolver::Outcome outcome;
+    *refusal = store_.ApplyOrRefuse(*table, rights_.get(), &outcome);
+    if (!refusal->ok()) return Status::Ok();
+    table->RollBackTo(*outcome.checkpoint);
+    RETURN_IF_ERROR(Committed(store_.CommitMutation(table, cells.size())));
+    table->indexes()->ForgetRefusals();
+    return Status::Ok();
+  }
+
+  static constexpr int kPassesMax{4};
+
+  Store& store_;
+  const uint64_t table_id_;
+  const uint64_t lineage_;
+  const uint32_t family_id_;
+  const FamilyOptions options_;
+  const std::unique_ptr<FamilyAccess> rights_;  // of the client; null: all
+  const OtherCells others_;
+  Phase phase_{Phase::kLook};
+  bool schema_changed_{false};
+  std::optional<TypeChange> change_;
+  TypeLook look_;
+  ReclaimWalk reclaim_walk_;
+  int steps_{0};  // of the pass at hand
+  int passes_{0};
+  std::optional<TypeWalk> walk_;  // CONVERT: over what is rewritten
+  std::vector<Rewrite> rewrites_;
+  std::string rewritten_;
+  std::string converted_;  // scratch
+  ValuePacker packer_;
+  uint64_t stuck_{0};  // cells that could not be rewritten
+  std::string first_stuck_;
+  uint64_t rows_added_{0};  // to the mutation at hand
+  uint64_t rows_rewritten_{0};
+};
+
+// The option that no family, or not this one, can have changed.
+static std::string_view FixedOption(const FamilySchema& family, const FamilyOptions& options) {
+  if (options.order) return "ORDER";
+  if (options.group) return "GROUP";
+  if (options.fold) return "AGGREGATE";
+  if (options.bucket_ms) return "BUCKET";
+  return options.type && family.fold != FoldKind::kNone ? "TYPE" : "";
+}
+
+static std::unique_ptr<FamilyAccess> CopyRights(const TableSchema& schema,
+                                                const FamilyAccess* access) {
+  if (access == nullptr) return nullptr;
+  auto copy = std::make_unique<FamilyAccessCopy>(*access);
+  for (const FamilySchema& family : schema.families) copy->Add(*access, family.name);
+  return copy;
+}
+
+Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const NewFamily& family,
+                                                         const FamilyAccess* access) {
+  RETURN_IF_ERROR(CheckLive(table));
+  const TableSchema& schema = table.schema();
+  Result<const FamilySchema*> found = RequireFamily(schema, family.name);
+  if (!found.ok()) return InTable(std::move(found).status(), table);
+  if (const std::string_view fixed = FixedOption(**found, family.options); !fixed.empty()) {
+    return Status::Error(ErrorCode::kErr, std::string(fixed) + " of family " + Quote(family.name) +
+                                              " is fixed once created");
+  }
+  FamilySchema after;
+  if (Status altered = AlterTypes(schema, **found, family.options, &after); !altered.ok())
+    return InTable(std::move(altered), table);
+  RETURN_IF_ERROR(CheckFeatures(family.options));
+  return std::unique_ptr<SlicedChange>(std::make_unique<FamilyAlter>(
+      *this, table, **found, family.options, CopyRights(schema, access)));
+}
+
+}  // namespace cellar

@@ -1,0 +1,233 @@
+// What the two ends of a command link say to each other besides calls and replies: what a call has
+// written, the end of a wait, and how many channels there are.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cluster/call_frames.h"
+#include "cluster/entry_link.h"
+#include "cluster/owner_link.h"
+#include "replica/links/frame.h"
+
+namespace command_link_test {
+
+using namespace cellar;
+
+// Waits for others with each call until it is unblocked; then its reply is how.
+class WaitingServant final : public CallServant {
+ public:
+  void Become(const CallIdentity&) override {}
+  Readiness MayExecute(uint8_t) override { return Readiness::kNow; }
+  bool Execute(std::string_view, uint8_t flags) override {
+    if ((flags & kCallTells) != 0) written_.push_back({++clock_, clock_});
+    running_ = true;
+    return true;
+  }
+  bool running() const override { return running_; }
+  bool EndIfWaiting() override { return false; }
+  uint64_t made_bytes() const override { return sent_ + output_.size(); }
+  std::string_view Released() override { return output_; }
+  void Sent(size_t bytes) override {
+    sent_ += bytes;
+    output_.erase(0, bytes);
+  }
+  Lsn depends_on() const override { return {1, 1}; }
+  bool ended() const override { return false; }
+  bool TakeWritten(int64_t* told_micros, std::vector<WrittenSteps>* steps) override {
+    if (written_.empty()) return false;
+    *told_micros = clock_;
+    *steps = std::exchange(written_, {});
+    return true;
+  }
+  bool Unblock(UnblockHow how) override {
+    Finish(how == UnblockHow::kError ? "-UNBLOCKED" : "_");
+    return true;
+  }
+  void Finish(std::string_view reply) {
+    output_ += reply;
+    running_ = false;
+  }
+
+ private:
+  std::string output_;
+  uint64_t sent_{0};
+  bool running_{false};
+  int64_t clock_{100};
+  std::vector<WrittenSteps> written_;
+};
+
+class Client final : public CallClient {
+ public:
+  void OnReply(std::string_view bytes, bool, Lsn) override { heard += bytes; }
+  void OnMoved(std::string) override { heard += "moved"; }
+  void OnUnknown() override { heard += "unknown"; }
+  bool TakesMore() const override { return true; }
+  bool KeepsChannel() const override { return watches; }
+  void OnWrote(int64_t told_micros, std::span<const WrittenSteps> steps) override {
+    heard += "(wrote";
+    for (const WrittenSteps& each : steps)
+      heard += " " + std::to_string(each.first_micros) + "-" + std::to_string(each.last_micros);
+    heard += " of " + std::to_string(told_micros) + ")";
+  }
+  void OnUnblocked(uint64_t number, bool done) override {
+    heard += "(" + std::to_string(number) + (done ? " unblocked)" : " not)");
+  }
+
+  std::string heard;
+  bool watches{false};
+};
+
+struct Pair final : CallServants {
+  std::unique_ptr<CallServant> MakeServant(const CallIdentity&) override {
+    auto made = std::make_unique<WaitingServant>();
+    servant = made.get();
+    return made;
+  }
+  void Ask(Client* client, uint8_t flags) {
+    constexpr std::string_view kWords[] = {"XREAD", "BLOCK", "0"};
+    std::string* const text = entry.Begin(client, {});
+    PutCallCount(1, text);
+    PutCallWords(kWords, text);
+    entry.Pass(client, flags);
+  }
+  template <typename To>
+  static void Deliver(const std::string& bytes, To* to) {
+    FrameReader reader{FrameKind::kCall,   FrameKind::kReply,   FrameKind::kMore,
+                       FrameKind::kMoved,  FrameKind::kChannel, FrameKind::kCancel,
+                       FrameKind::kCredit, FrameKind::kWrote,   FrameKind::kUnblock};
+    reader.Add(bytes);
+    Frame frame;
+    while (*reader.Next(&frame)) REQUIRE(to->OnFrame(frame).ok());
+  }
+  void ToOwner() {
+    entry.OnTurn();
+    Deliver(entry.frames().Take({}), &owner);
+    owner.OnTurn();
+  }
+  std::string FromOwner() { return owner.frames().Take({}); }
+  void Turn() {
+    ToOwner();
+    Deliver(FromOwner(), &entry);
+  }
+
+  WaitingServant* servant{nullptr};
+  OwnerLink owner{*this};
+  EntryLink entry;
+};
+
+TEST_CASE("What a call has written is told ahead of its reply, and only if that was asked for",
+          "[command_link]") {
+  Pair pair;
+  Client client;
+  pair.Ask(&client, kCallWrites);
+  pair.Turn();
+  pair.servant->Finish("+1");
+  pair.Turn();
+  CHECK(client.heard == "+1");
+  pair.Ask(&client, kCallWrites | kCallTells);
+  pair.Turn();
+  pair.servant->Finish("+2");
+  pair.Turn();
+  CHECK(client.heard == "+1(wrote 101-101 of 101)+2");
+}
+
+TEST_CASE("A wait at the owner ends as it is told, and the answer comes ahead of the reply",
+          "[command_link]") {
+  Pair pair;
+  Client client;
+  for (const UnblockHow how : {UnblockHow::kTimeout, UnblockHow::kError}) {
+    pair.Ask(&client, 0);
+    pair.Turn();
+    pair.entry.Unblock(&client, how);
+    pair.Turn();
+  }
+  CHECK(client.heard == "(1 unblocked)_(2 unblocked)-UNBLOCKED");
+}
+
+TEST_CASE("A reply that has crossed the end of its wait is not taken back, nor is the next call's",
+          "[command_link]") {
+  Pair pair;
+  Client client;
+  pair.Ask(&client, 0);
+  pair.Ask(&client, 0);
+  pair.ToOwner();
+  pair.servant->Finish("+entries");
+  pair.ToOwner();
+  const std::string on_its_way = pair.FromOwner();
+  pair.entry.Unblock(&client, UnblockHow::kTimeout);
+  Pair::Deliver(on_its_way, &pair.entry);
+  CHECK(client.heard == "+entries");
+  // The second call waits now, and goes on waiting.
+  pair.Turn();
+  CHECK(client.heard == "+entries(1 not)");
+  pair.servant->Finish("+more");
+  pair.Turn();
+  CHECK(client.heard == "+entries(1 not)+more");
+}
+
+TEST_CASE("Bodies of what was written are refused when they are damaged", "[command_link]") {
+  std::string body;
+  const WrittenSteps kSteps[] = {{5, 7}, {9, 9}};
+  PutWrote(3, 12, kSteps, &body);
+  uint64_t channel = 0;
+  int64_t told_micros = 0;
+  std::vector<WrittenSteps> steps;
+  CallBodyReader whole(body);
+  REQUIRE(whole.NextWrote(&channel, &told_micros, &steps));
+  CHECK(channel == 3);
+  CHECK(told_micros == 12);
+  REQUIRE(steps.size() == 2);
+  CHECK(steps[0].first_micros == 5);
+  CHECK(steps[0].last_micros == 7);
+  CHECK(steps[1].last_micros == 9);
+  CHECK_FALSE(whole.NextWrote(&channel, &told_micros, &steps));
+  CHECK(whole.ok());
+  for (size_t bytes = 1; bytes < body.size(); ++bytes) {
+    CallBodyReader cut(std::string_view(body).substr(0, bytes));
+    CHECK_FALSE(cut.NextWrote(&channel, &told_micros, &steps));
+    CHECK_FALSE(cut.ok());
+  }
+  // A range that ends before it begins.
+  CallBodyReader turned(std::string_view("\x03\x0c\x01\x07\x05", 5));
+  CHECK_FALSE(turned.NextWrote(&channel, &told_micros, &steps));
+  CHECK_FALSE(turned.ok());
+}
+
+TEST_CASE("A link that is full of channels lets idle ones go, and nobody else in without",
+          "[command_link]") {
+  Pair pair;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (size_t i = 0; i < EntryLink::kChannelsMax; ++i) {
+    clients.push_back(std::make_unique<Client>());
+    REQUIRE(pair.entry.MakeRoom(*clients.back()));
+    pair.Ask(clients.back().get(), 0);
+  }
+  Client late;
+  CHECK_FALSE(pair.entry.MakeRoom(late));
+  CHECK(pair.entry.MakeRoom(*clients.front()));  // it has one
+  pair.Turn();
+  CHECK(pair.owner.channels() == EntryLink::kChannelsMax);
+  CHECK_FALSE(pair.entry.MakeRoom(late));
+  // One whose channel keeps something for it keeps that.
+  clients.back()->watches = true;
+  pair.servant->Finish("+x");
+  pair.Turn();
+  CHECK(clients.back()->heard == "+x");
+  CHECK_FALSE(pair.entry.MakeRoom(late));
+  clients.back()->watches = false;
+  pair.Ask(clients.back().get(), 0);
+  pair.Turn();
+  pair.servant->Finish("+y");
+  pair.Turn();
+  CHECK(pair.entry.MakeRoom(late));
+  CHECK(pair.entry.channels() == EntryLink::kChannelsMax - 1);
+  pair.Ask(&late, 0);
+  pair.Turn();
+  CHECK(pair.owner.channels() == EntryLink::kChannelsMax);
+}
+
+}  // namespace command_link_test

@@ -1,0 +1,215 @@
+// Ownership in the store: what CLUSTER and TABLET change is logged, survives snapshots and crashes,
+// is taken back with its transaction, and what no server has written is damage.
+#include "store/tablet_changes.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/state/cluster_state.h"
+#include "tests/store/index_fixture.h"
+
+namespace tablet_changes_test {
+
+using namespace cellar;  // NOLINT(google-build-using-namespace)
+using index_fixture::Fixture;
+
+class Cluster : public Fixture {
+ public:
+  TabletChanges changes() { return TabletChanges(*store); }
+  // Their ends as people write them: ..m:1 m..:3
+  std::string Shown(const std::string& name) {
+    const Table& table = Find(name);
+    if (table.tablets() == nullptr) return "none";
+    std::string text;
+    for (const Tablet& tablet : table.tablets()->list()) {
+      text += (text.empty() ? "" : " ") + TabletBoundText(table, tablet.begin) + ".." +
+              TabletBoundText(table, tablet.end) + ":" + FormatUint64(tablet.epoch);
+    }
+    return text;
+  }
+  std::string ReadRow(const std::string& row) {
+    const Result<OpenedRow*> opened = store->OpenRow(Find("t"), row, nullptr);
+    if (!opened.ok()) return opened.status().ToString();
+    const Result<const CellRead*> cell = (*opened)->Get("f:a");
+    REQUIRE(cell.ok());
+    return *cell == nullptr ? "nothing" : std::string((*cell)->value.stored);
+  }
+};
+
+TEST_CASE_METHOD(Cluster, "A store becomes a cluster of one, and is none again", "[tablets]") {
+  Make("t", {{"f", {}}});
+  REQUIRE(Do(Find("t"), "r", {Put("f", "a", "1")}).ok());
+  REQUIRE(Shown("t") == "none");
+  REQUIRE(changes().Init(42).ok());
+  REQUIRE(changes().Init(43).ToString() == "ERR this set is set 0 of a cluster");
+  Make("u", {{"f", {}}});
+  REQUIRE(store->engine().cluster().cluster_id == 42);
+  const std::vector<std::string_view> rows{"m", "c"};
+  REQUIRE(changes().Split(Find("t"), rows).ok());
+  const auto check = [this] {
+    REQUIRE(Shown("t") == "..c:1 c..m:1 m..:1");
+    REQUIRE(Shown("u") == "..:1");
+    REQUIRE(TabletsOwned(store->engine()) == 4);
+    REQUIRE(ReadRow("r") == "1");
+    REQUIRE(Find("t").clamp() == nullptr);
+  };
+  check();
+  Open();
+  check();
+  REQUIRE(store->journal().SaveNow().ok());
+  Open();
+  check();
+  REQUIRE(changes().Merge(Find("t"), "d").ok());
+  REQUIRE(Shown("t") == "..c:1 c..:1");
+  REQUIRE(store->TruncateTable(Find("t")).ok());
+  REQUIRE(Shown("t") == "..c:1 c..:1");
+  REQUIRE(store->RenameTable(Find("t"), "0", "v", Store::Overwrite::kNo).ok());
+  REQUIRE(Shown("v") == "..c:1 c..:1");
+  REQUIRE(store->DropTable(Find("v")).ok());
+  REQUIRE(TabletsOwned(store->engine()) == 1);
+  REQUIRE(changes().End().ok());
+  REQUIRE(Shown("u") == "none");
+  Open();
+  REQUIRE_FALSE(store->engine().cluster().active());
+  REQUIRE(Shown("u") == "none");
+}
+
+TEST_CASE_METHOD(Cluster, "What is refused changes nothing", "[tablets]") {
+  Make("t", {{"f", {}}});
+  REQUIRE(changes().Init(42).ok());
+  const auto split = [this](std::vector<std::string_view> rows) {
+    return changes().Split(Find("t"), rows).ToString();
+  };
+  REQUIRE(split({"m"}) == "OK");
+  REQUIRE(split({"c", "m"}) == "ERR the tablet ends there already");
+  REQUIRE(split({"c", "c"}) == "ERR the tablet ends there already");
+  REQUIRE(split({"c", ""}) == "ERR the tablet ends there already");
+  const std::string long_row(kRowKeyBytesMax + 1, 'x');
+  REQUIRE(split({"c", long_row}).starts_with("TOOLARGE"));
+  REQUIRE(changes().Merge(Find("t"), "n").ToString() ==
+          "ERR the tablet is the last one of table 't'");
+  REQUIRE(Shown("t") == "..m:1 m..:1");
+  REQUIRE(changes().Assign(Find("t"), {{"b", "a", 1}}).code() == ErrorCode::kErr);
+  REQUIRE(changes().Assign(Find("t"), {{"", "c", 3}, {"x", "", 2}}).ok());
+  REQUIRE(split({"d"}) == "TRYAGAIN row 'd' of table 't' has moved");
+  REQUIRE(changes().Merge(Find("t"), "d").ToString() == "TRYAGAIN row 'd' of table 't' has moved");
+  REQUIRE(changes().Merge(Find("t"), "a").ToString() ==
+          "ERR the next tablet is another set's: TABLET MOVE first");
+  REQUIRE(split({"b"}) == "OK");
+  // As many as a set may have, over all tables.
+  std::vector<Tablet> many(kTabletsMax + 1);
+  for (size_t i = 0; i < many.size(); ++i) {
+    many[i].begin = i == 0 ? "" : FormatUint64(100'000 + i - 1) + std::string("\0\1", 2);
+    many[i].end = FormatUint64(100'000 + i) + std::string("\0\1", 2);
+  }
+  Make("u", {{"f", {}}});
+  REQUIRE(changes().Assign(Find("u"), many).code() == ErrorCode::kTooLarge);
+  many.resize(kTabletsMax - 3);
+  REQUIRE(changes().Assign(Find("u"), many).ok());
+  REQUIRE(split({"bb"}).starts_with("TOOLARGE"));
+  REQUIRE(store->CreateTable("0", "v", Order(), {{"f", {}}}).code() == ErrorCode::kTooLarge);
+  REQUIRE(store->journal().SaveNow().ok());
+  Open();
+  REQUIRE(TabletsOwned(store->engine()) == kTabletsMax);
+  REQUIRE(changes().Assign(Find("u"), {}).ok());
+  Open();
+  REQUIRE(TabletsOwned(store->engine()) == 3);
+}
+
+TEST_CASE_METHOD(Cluster, "A row of another set is neither read nor written", "[tablets]") {
+  Make("t", {{"f", {}}});
+  for (const char* row : {"a", "m", "z"}) REQUIRE(Do(Find("t"), row, {Put("f", "a", row)}).ok());
+  REQUIRE(changes().Init(42).ok());
+  REQUIRE(changes().Assign(Find("t"), {{"", "c", 3}, {"x", "", 2}}).ok());
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(ReadRow("a") == "a");
+    REQUIRE(ReadRow("z") == "z");
+    REQUIRE(ReadRow("m") == "TRYAGAIN row 'm' of table 't' has moved");
+    REQUIRE(Do(Find("t"), "m", {Put("f", "a", "x")}).code() == ErrorCode::kTryAgain);
+    REQUIRE(Cells(Find("t"), {}, {}, kUnlimited)["order"] == " a z");
+    REQUIRE(store->journal().SaveNow().ok());
+    Open();
+  }
+  // What shows a table as a whole would show a part.
+  const std::vector<const Table*> tables{&Find("t")};
+  REQUIRE(store->CreateSnapshot("0", "s", tables, 0, Store::Overwrite::kNo).ToString() ==
+          "CROSSSET table 't' lies on several sets; nothing was done");
+  REQUIRE(store->CopyTable(Find("t"), "0", "u", Store::Overwrite::kNo).status().code() ==
+          ErrorCode::kCrossSet);
+  // It is all there still.
+  REQUIRE(changes().Assign(Find("t"), {{}}).ok());
+  REQUIRE(ReadRow("m") == "m");
+}
+
+TEST_CASE_METHOD(Cluster, "Ownership goes back with its transaction", "[tablets]") {
+  Make("t", {{"f", {}}});
+  REQUIRE(Do(Find("t"), "m", {Put("f", "a", "1")}).ok());
+  store->BeginTransaction(Store::Atomicity::kAll);
+  REQUIRE(changes().Init(42).ok());
+  REQUIRE(changes().Assign(Find("t"), {{"n", "", 1}}).ok());
+  REQUIRE(ReadRow("m").starts_with("TRYAGAIN"));
+  store->RollBackTransaction();
+  REQUIRE_FALSE(store->engine().cluster().active());
+  REQUIRE(Shown("t") == "none");
+  REQUIRE(ReadRow("m") == "1");
+  REQUIRE(changes().Init(42).ok());
+  store->BeginTransaction(Store::Atomicity::kAll);
+  REQUIRE(changes().Assign(Find("t"), {{"n", "", 1}}).ok());
+  REQUIRE(store->TruncateTable(Find("t")).ok());
+  store->RollBackTransaction();
+  REQUIRE(Shown("t") == "..:1");
+  REQUIRE(ReadRow("m") == "1");
+}
+
+TEST_CASE("Ownership that no set has written is damage", "[tablets]") {
+  Engine engine;
+  const auto apply = [&engine](auto make) {
+    MutationBuilder mutation;
+    make(mutation);
+    return engine.Apply(mutation.payload());
+  };
+  TableSchema schema;
+  schema.key = *Order::Parse("u32/bytes");
+  schema.groups = {{std::string(kDefaultGroup), 1}};
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  REQUIRE(apply([&](auto& mutation) { mutation.CreateTable("0", "t", 1, bytes); }).ok());
+  const auto is_damage = [&](auto make) {
+    const Status status = apply(make);
+    REQUIRE(status.code() == ErrorCode::kCorruption);
+  };
+  const std::string bound("\0\0\0\5", 4);
+  is_damage([&](auto& mutation) { mutation.SplitTablet(1, bound); });  // in no cluster
+  is_damage([](auto& mutation) { mutation.SetCatalog(1); });
+  is_damage([](auto& mutation) { mutation.SetTablets(""); });
+  is_damage([](auto& mutation) { mutation.SetTablets("\2"); });
+  const auto state = [](const ClusterState& cluster, const TabletsByTable& tables) {
+    std::string text;
+    EncodeClusterState(cluster, tables, &text);
+    return text;
+  };
+  is_damage([&](auto& mutation) {
+    mutation.SetTablets(state({.cluster_id = 1}, {{2, Tablets::Whole()}}));  // no such table
+  });
+  is_damage([&](auto& mutation) {
+    mutation.SetTablets(state({.cluster_id = 1, .set = kClusterSetsMax}, {}));
+  });
+  is_damage([&](auto& mutation) { mutation.SetTablets(state({.cluster_id = 1}, {}) + "x"); });
+  REQUIRE(apply([&](auto& mutation) {
+            mutation.SetTablets(state({.cluster_id = 1, .catalog = 7}, {{1, Tablets::Whole()}}));
+          }).ok());
+  is_damage([](auto& mutation) { mutation.SetCatalog(7); });
+  REQUIRE(apply([](auto& mutation) { mutation.SetCatalog(8); }).ok());
+  is_damage([&](auto& mutation) { mutation.SplitTablet(2, bound); });
+  // Inside of a row: behind a whole key.
+  is_damage([&](auto& mutation) { mutation.SplitTablet(1, bound + std::string("a\0\1x", 4)); });
+  REQUIRE(apply([&](auto& mutation) { mutation.SplitTablet(1, bound); }).ok());
+  is_damage([&](auto& mutation) { mutation.SplitTablet(1, bound); });   // it begins there
+  is_damage([&](auto& mutation) { mutation.MergeTablets(1, bound); });  // it is the last one
+  is_damage([&](auto& mutation) { mutation.AssignTablets(1, "\1"); });
+  REQUIRE(apply([&](auto& mutation) { mutation.MergeTablets(1, ""); }).ok());
+  REQUIRE(engine.FindTableById(1)->tablets()->list().size() == 1);
+}
+
+}  // namespace tablet_changes_test
