@@ -60,7 +60,7 @@ class PassedClient final : public CallClient {
   void OnUnblocked(uint64_t number, bool done) override;
   bool TakesMore() const override;
   bool KeepsChannel() const override { return watches; }
-  bool WaitsForOthers() const override { return blocks; }
+  bool WaitsForOthers() const override { return connection_.session.waits_elsewhere; }
 
   Connection& connection() { return connection_; }
   // What it was told so far this node may lack.
@@ -69,8 +69,7 @@ class PassedClient final : public CallClient {
   bool waits{false};        // its session is postponed, on behalf of this
   bool watches{false};      // the owner keeps watches for it
   bool watches_lost{false};
-  bool blocks{false};  // what was passed on last may wait for others
-  bool skips{false};   // CLIENT REPLY SKIP is for what is under way
+  bool skips{false};  // CLIENT REPLY SKIP is for what is under way
   // Its command waits for this node: for its state, or for what its feeds tell.
   enum class Lags : uint8_t { kNo, kState, kFeeds };
   Lags lags{Lags::kNo};

@@ -87,7 +87,15 @@ class ReplicaTest(unittest.TestCase):
             self.wait_until(lambda f=follower: f.info("master_link_status") == "up" and
                             f.info("slave_repl_offset") == leader.info("master_repl_offset"),
                             lambda f=follower: str(f.redis.info("replication")))
-            self.assertEqual(leader.run("DEBUG DIGEST"), follower.run("DEBUG DIGEST"))
+            # The sweeper may write at any time, so what is compared is what both have at one record.
+            seen = {}
+
+            def at_one_record(f=follower, seen=seen):
+                seen["leader"] = leader.run("DEBUG DIGEST WITHLSN")
+                seen["follower"] = f.run("DEBUG DIGEST WITHLSN")
+                return seen["leader"][1] == seen["follower"][1]
+            self.wait_until(at_one_record, lambda seen=seen: str(seen))
+            self.assertEqual(seen["leader"], seen["follower"])
 
     def take_over(self, leader, follower):
         """Until the follower leads: a hand-over is given up where it does not get its turn in time."""

@@ -1,6 +1,7 @@
 // The journal at work: what is acknowledged is found again, whatever happens to the disk.
 #include "store/journal/journal.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
@@ -394,6 +395,28 @@ TEST_CASE("On a full disk writes are refused before anything changes, and resume
     REQUIRE(rig.Open().ok());
     CHECK(rig.CheckState() == written + 1);
   }
+}
+
+// It would take the room that the next manifest needs, and only an installed manifest frees any.
+TEST_CASE("A snapshot for whose manifest there is no room leaves the disk", "[journal]") {
+  FaultyFileSystem disk;
+  JournalRig rig(&disk);
+  REQUIRE(rig.Open().ok());
+  for (int i = 0; i < 20; ++i) REQUIRE(rig.WriteAndWait().ok());
+  const auto snapshots = [&] {
+    const Result<std::vector<std::string>> names = disk.List(rig.options.directory);
+    REQUIRE(names.ok());
+    return std::ranges::count_if(*names,
+                                 [](const auto& name) { return name.ends_with(".snapshot"); });
+  };
+  int failed = 0;
+  uint64_t room = 0;
+  do {
+    REQUIRE(snapshots() == 0);
+    disk.SetCapacity(disk.used_bytes() + room++);
+  } while (!rig.journal->SaveNow().ok() && ++failed < 100'000);
+  CHECK(failed > 100);
+  CHECK(snapshots() == 1);
 }
 
 TEST_CASE("A start on a full disk succeeds and waits for room", "[journal]") {

@@ -145,7 +145,9 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
 }
 
 constexpr Command kSubcommands[] = {
-    Sub("digest", -2, "Returns a hash of the schema and all live cells, or those of one table.",
+    Sub("digest", -2,
+        "Returns a hash of the schema and all live cells, or those of one table. WITHLSN adds the "
+        "record it is of: nodes compare theirs at the same one.",
         "[WITHLSN|name]", CmdDebugDigest,
         {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
     Sub("log", 3, "Writes a line to the server's log.", "message", CmdDebugLog),

@@ -102,7 +102,7 @@ void ClientsSection(Host& host, InfoWriter& out) {
   size_t watching = 0;
   size_t watches = 0;
   host.ForEachSession([&](Session& session) {
-    blocked += session.task || session.postponed ? 1 : 0;
+    blocked += session.blocked() ? 1 : 0;
     pubsub += session.pubsub ? 1 : 0;
     peers += session.peer != PeerRole::kNone ? 1 : 0;
     watching += session.transaction && !session.transaction->watches.empty() ? 1 : 0;

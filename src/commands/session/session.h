@@ -92,6 +92,7 @@ struct Session {
   bool flush_pending{false};  // is in the server's list of outputs to flush
   bool in_command{false};     // a reply is being written: pushes go to `pushes`
   bool postponed{false};      // CLIENT PAUSE, or read_ticket: the next command waits
+  bool waits_elsewhere{false};  // what was passed on to another node may wait for others
   bool restricted{false};     // its user may not do everything: access control asks
   bool gate_grows{false};     // the last of `gates` is of this turn
   PeerRole peer{PeerRole::kNone};
@@ -144,6 +145,8 @@ struct Session {
     return task == nullptr && peer == PeerRole::kNone && life == SessionLife::kOpen && !postponed &&
            output.size() + output_in_flight < kOutputPauseBytes;
   }
+  // What CLIENT LIST and INFO call blocked: it gets no answer before something else has happened.
+  bool blocked() const { return task != nullptr || postponed || waits_elsewhere; }
   // Nothing of it is carried out or sent any more.
   bool ended() const { return life == SessionLife::kEnded; }
   bool ending() const { return life != SessionLife::kOpen; }

@@ -221,7 +221,10 @@ Status LogWriter::InstallSnapshotOnThread(const SnapshotEntry& entry, uint64_t o
   InstallResult result = Install(std::move(draft));
   if (result.outcome != InstallOutcome::kInstalled) {
     held_ = was_held;
-    garbage_.push_back(PathOf(StoreFileKind::kSnapshot, entry.number));
+    const std::string path = PathOf(StoreFileKind::kSnapshot, entry.number);
+    // On a full disk the room that it takes may be what the next manifest lacks.
+    const bool is_unnamed = result.outcome == InstallOutcome::kUnchanged;
+    if (!is_unnamed || !files_.Remove(path).ok()) garbage_.push_back(path);
     return std::move(result.status);
   }
   superseded->swap(paths);
