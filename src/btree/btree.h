@@ -343,6 +343,10 @@ class BTreeCursor {
   Run NextRun(size_t prefix_bytes, size_t front_bytes, size_t tail_bytes,
               std::span<std::string_view> values);
 
+  // Has the live tree been changed since the last movement? Then entries may have come, or gone,
+  // beside this one.
+  bool changed() const;
+
   // REQUIRES: valid(). key() lives until the cursor moves; value() until it moves or the live tree
   // is written.
   std::string_view key() const { return {reinterpret_cast<const char*>(key_), key_bytes_}; }
@@ -383,7 +387,6 @@ class BTreeCursor {
   void StepOver();
   void SeekAgain();
   void NextElsewhere();
-  bool changed() const;  // the live tree, since the last movement
   void SeekBehind(size_t prefix_bytes);
   size_t SeekAndCompare(std::string_view sought, std::string_view with);
   // Room for a key of `bytes`; what is in the buffer stays.
@@ -410,7 +413,7 @@ class BTreeCursor {
   const uint8_t* value_{nullptr};
   size_t value_bytes_{0};
   size_t shared_with_last_{0};
-  uint8_t seeks_at_once_{0};  // so many Leave and SeekForward do not go entry by entry
+  uint8_t seeks_at_once_{0};       // so many Leave and SeekForward do not go entry by entry
   const uint8_t* entry_{nullptr};  // not beside next_: stores of both at once, as compilers like
                                    // them, made the next load of that wait
   std::unique_ptr<uint8_t[]> long_key_;

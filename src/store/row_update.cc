@@ -10,6 +10,8 @@
 //                every row is a step of its own, atomic and logged, with its own timestamp
 //
 // The first row that refuses ends it; what was changed before stands.
+#include "engine/request/row_update.h"
+
 #include <algorithm>
 #include <string>
 #include <unordered_set>
@@ -20,6 +22,7 @@
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "engine/scans/refusal_order.h"
+#include "engine/scans/table_scan.h"
 #include "engine/table/index.h"
 #include "engine/table/index_entry.h"
 #include "store/store.h"

@@ -8,6 +8,7 @@
 #include "base/inline.h"
 #include "base/text/quote.h"
 #include "base/text/time_text.h"
+#include "engine/scans/table_scan.h"
 
 namespace cellar {
 

@@ -56,18 +56,12 @@
 #include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
-#include "engine/aggregate/aggregate_job.h"
 #include "engine/request/read_options.h"
-#include "engine/request/row_update.h"
 #include "engine/request/row_write.h"
 #include "engine/rows/opened_row.h"
 #include "engine/rows/row_resolver.h"
 #include "engine/rows/scan.h"
 #include "engine/scans/explain.h"
-#include "engine/scans/index_scan.h"
-#include "engine/scans/near_search.h"
-#include "engine/scans/row_list_scan.h"
-#include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
 #include "engine/schema/schema.h"
 #include "engine/state/engine.h"
@@ -83,6 +77,13 @@
 #include "store/journal/journal.h"
 
 namespace cellar {
+
+class AggregateJob;
+struct AggregateLimits;
+struct AggregateRequest;
+class NearSearch;
+struct RowUpdate;
+class TableScan;
 
 struct StoreOptions {
   JournalOptions journal;

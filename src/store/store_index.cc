@@ -8,6 +8,8 @@
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "engine/scans/index_scan.h"
+#include "engine/scans/near_search.h"
+#include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
 

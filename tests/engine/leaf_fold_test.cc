@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/rows/conditions_ahead.h"
 #include "tests/engine/aggregate_rig.h"
 
 namespace leaf_fold_test {
@@ -50,6 +51,23 @@ CellOptions RandomCells(Random& random) {
   return cells;
 }
 
+Predicate RandomCondition(Random& random) {
+  using P = Predicate::Kind;
+  constexpr P kKinds[]{P::kColumnExists, P::kColumnMissing, P::kCompare,   P::kCompare,
+                       P::kMatch,        P::kRowExists,     P::kRowMissing};
+  static const std::vector<std::pair<std::string_view, std::string_view>> kColumns{
+      {"f", "q1"}, {"f", "q3"}, {"f", "q2"}, {"f", "none"}, {"g", "q1#1"}, {"g", "q2#0"}};
+  const auto& [family, qualifier] = kColumns[random.Below(kColumns.size())];
+  const P kind = kKinds[random.Below(std::size(kKinds))];
+  return {.kind = kind,
+          .family = family,
+          .qualifier = qualifier,
+          .op = static_cast<CompareOp>(random.Below(6)),
+          .literal = kind == P::kMatch ? "*1*"
+                     : random.OneIn(2) ? "5"
+                                       : "1000"};
+}
+
 RowOptions RandomRows(Random& random) {
   RowOptions rows;
   const std::vector<RowSelector> selectors{
@@ -57,6 +75,9 @@ RowOptions RandomRows(Random& random) {
       {RowSelector::Kind::kRow, "d5#7", {}},      {RowSelector::Kind::kRange, "-", "[d0#9"},
       {RowSelector::Kind::kRange, "(d5#28", "+"}, {RowSelector::Kind::kRow, "d9#0", {}}};
   for (uint64_t i = random.Below(4); i > 0; --i) rows.rows.push_back(selectors[random.Below(6)]);
+  if (random.OneIn(2)) {
+    for (uint64_t i = random.Below(3); i > 0; --i) rows.where.push_back(RandomCondition(random));
+  }
   return rows;
 }
 
@@ -73,7 +94,7 @@ std::map<std::string, std::string> FoldLeaves(Rig& rig, const AggregateRequest& 
   AggregateGroups groups(plan);
   if (plan.terms.empty()) (void)groups.Find({}, 0);
   AggregateFold fold(plan, view, &groups);
-  LeafFold leaves(view, *shape.plan, *shape.ranges, &fold);
+  LeafFold leaves(view, *shape.plan, *shape.ranges, *shape.where, &fold);
   const uint64_t slice = random.OneIn(4) ? kUnlimited : 1 + random.Below(40);
   while (!leaves.Pull(slice)) {
     if (view.detached() || !random.OneIn(3)) continue;
@@ -105,6 +126,37 @@ TEST_CASE("A leaf fold takes what a scan gives out, in slices, detached or not",
     }
   }
   CHECK(compared > 1000);
+}
+
+TEST_CASE("Conditions say of rows in any order what they say of one", "[aggregate]") {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Random random(seed);
+    Rig rig("utf8#u64", {{.name = "f", .policy = random.OneIn(2) ? "maxage=10s" : ""},
+                         {.name = "g", .order = "utf8#u64", .group = random.OneIn(2) ? 1U : 0U}});
+    FillAtRandom(&rig, random, 1 + random.Below(2000));
+    for (int turn = 0; turn < 40; ++turn) {
+      std::vector<Condition> conditions;
+      for (uint64_t i = 1 + random.Below(2); i > 0; --i) {
+        auto condition = Condition::Compile(rig.schema(), RandomCondition(random));
+        if (condition.ok()) conditions.push_back(*std::move(condition));
+      }
+      ReadView view(rig.table(), kNow);
+      ConditionsAhead ahead(view, conditions);
+      uint64_t row = 0;
+      for (int i = 0; i < 120; ++i) {
+        row = random.OneIn(6) ? random.Below(300) : row + random.Below(4);
+        if (random.OneIn(60)) {
+          view.Detach();
+          ahead.Reattach(view);
+        }
+        std::string key;
+        const std::string text = "d" + FormatUint64(row / 30) + "#" + FormatUint64(row % 30);
+        REQUIRE(EncodeRowKey(rig.schema(), text, &key).ok());
+        INFO("seed " << seed << ", turn " << turn << ", row " << text);
+        REQUIRE(ahead.Hold(key) == AllHold(conditions, view, key));
+      }
+    }
+  }
 }
 
 // Rows of many columns in families whose names are texts, numbers, or both; some with old versions,
@@ -186,7 +238,8 @@ TEST_CASE("Cells that come by runs are what a scan gives out", "[aggregate]") {
     for (int turn = 0; turn < 80; ++turn) {
       const AggregateRequest request = RequestOfNumbers(random);
       const CellOptions cells = CellsOfLongRows(random);
-      const RowOptions rows;
+      RowOptions rows;
+      if (random.OneIn(3)) rows.where = {{Predicate::Kind::kColumnExists, "f", "7"}};
       // The same function twice is refused.
       if (!AggregatePlan::Compile(rig.schema(), request, cells.columns, false).ok()) continue;
       ++compared;

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/aggregate/aggregate_job.h"
+#include "engine/request/aggregate_request.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/read_view.h"
 #include "store/store.h"

@@ -88,13 +88,13 @@ struct Session {
   SessionLife life{SessionLife::kOpen};
   bool monitor{false};
   bool unix_socket{false};
-  bool exec_running{false};   // the commands of an EXEC are being executed
-  bool flush_pending{false};  // is in the server's list of outputs to flush
-  bool in_command{false};     // a reply is being written: pushes go to `pushes`
-  bool postponed{false};      // CLIENT PAUSE, or read_ticket: the next command waits
+  bool exec_running{false};     // the commands of an EXEC are being executed
+  bool flush_pending{false};    // is in the server's list of outputs to flush
+  bool in_command{false};       // a reply is being written: pushes go to `pushes`
+  bool postponed{false};        // CLIENT PAUSE, or read_ticket: the next command waits
   bool waits_elsewhere{false};  // what was passed on to another node may wait for others
-  bool restricted{false};     // its user may not do everything: access control asks
-  bool gate_grows{false};     // the last of `gates` is of this turn
+  bool restricted{false};       // its user may not do everything: access control asks
+  bool gate_grows{false};       // the last of `gates` is of this turn
   PeerRole peer{PeerRole::kNone};
   SessionSwitches switches;
   bool input_ended{false};  // the client sends no more; it gets the replies to what it has sent

@@ -52,18 +52,17 @@ ValueType NumberTypeOf(ComponentType type) {
 
 AggregateFold::AggregateFold(const AggregatePlan& plan, const ReadView& view,
                              AggregateGroups* groups)
-    : plan_(plan), view_(&view), groups_(groups), row_parts_(plan.terms.size()) {
-  cursors_.resize(plan.terms.size());
-  Reattach(view);
+    : plan_(plan), groups_(groups), columns_(plan.terms.size()), row_parts_(plan.terms.size()) {
+  for (size_t i = 0; i < plan.terms.size(); ++i) {
+    const PlannedTerm& term = plan.terms[i];
+    if (term.kind == GroupTerm::Kind::kValue)
+      columns_[i] = std::make_unique<ColumnAhead>(view, term.family, term.qualifier);
+  }
 }
 
 void AggregateFold::Reattach(const ReadView& view) {
-  view_ = &view;
-  for (size_t i = 0; i < plan_.terms.size(); ++i) {
-    if (plan_.terms[i].kind != GroupTerm::Kind::kValue) continue;
-    cursors_[i].reset();
-    const size_t group = view.schema().families[plan_.terms[i].family].group;
-    cursors_[i] = std::make_unique<BTreeCursor>(view.MakeCursor(group));
+  for (const auto& column : columns_) {
+    if (column != nullptr) column->Reattach(view);
   }
 }
 
@@ -92,19 +91,6 @@ bool AggregateFold::ColumnsAreAlike(size_t family) const {
 
 // --- terms of the row
 
-// The newest live version of the term's column in the row.
-bool AggregateFold::ReadValue(const PlannedTerm& term, BTreeCursor& at, CellValue* value) {
-  const FamilySchema& family = view_->schema().families[term.family];
-  scratch_.assign(row_key_);
-  PutFamilyId(&scratch_, family.id);
-  scratch_.append(term.qualifier);
-  at.SeekNear(scratch_);
-  ColumnWalk versions(at, scratch_, {family.policy, view_->all_live(family), view_->now_micros()});
-  if (!versions.FindLive(kTimestampMax)) return false;
-  ReadStoredCell(versions.value(), &plain_, value);
-  return true;
-}
-
 // The whole is refused when this slice is over, so it does not matter which group a cell is in that
 // has no multiple.
 void AggregateFold::AppendStepped(const NumberStep& step, ValueType type, std::string_view stored,
@@ -120,16 +106,16 @@ void AggregateFold::AppendStepped(const NumberStep& step, ValueType type, std::s
 
 void AggregateFold::AppendValue(const PlannedTerm& term, size_t index) {
   std::string& part = row_parts_[index];
-  CellValue value;
-  if (!ReadValue(term, *cursors_[index], &value)) return AppendNullKey(&part);
-  if (value.type == ValueType::kF32 && !term.step) float32_mask_ |= uint32_t{1} << index;
+  const CellValue* const value = columns_[index]->Newest(row_key_);
+  if (value == nullptr) return AppendNullKey(&part);
+  if (value->type == ValueType::kF32 && !term.step) float32_mask_ |= uint32_t{1} << index;
   if (!term.step) {
     ValueBuffer buffer;
-    const SeenValue seen = SeenOf(value.type, value.stored, &buffer);
+    const SeenValue seen = SeenOf(value->type, value->stored, &buffer);
     return AppendValueKey(seen.type, seen.stored, &part);
   }
-  if (ClassOf(value.type) != ValueClass::kNumber) return AppendNullKey(&part);
-  AppendStepped(*term.step, value.type, value.stored, &part);
+  if (ClassOf(value->type) != ValueClass::kNumber) return AppendNullKey(&part);
+  AppendStepped(*term.step, value->type, value->stored, &part);
 }
 
 // A part of a group's key, encoded so that groups sort by it. Without STEP it is what stands in the

@@ -15,6 +15,7 @@
 #include "engine/aggregate/aggregate_groups.h"
 #include "engine/aggregate/aggregate_plan.h"
 #include "engine/rows/cell_stream.h"
+#include "engine/rows/column_ahead.h"
 #include "engine/table/read_view.h"
 
 namespace cellar {
@@ -73,12 +74,10 @@ class AggregateFold {
   void NotePlace(size_t family, std::string_view qualifier, int64_t timestamp_micros);
   int64_t BeginOfStep(const TimeStep& step, int64_t timestamp_micros);
   AggregateGroup* FindGroup(size_t family, std::string_view qualifier, int64_t timestamp_micros);
-  bool ReadValue(const PlannedTerm& term, BTreeCursor& at, CellValue* value);
 
   const AggregatePlan& plan_;
-  const ReadView* view_;
   AggregateGroups* groups_;
-  std::vector<std::unique_ptr<BTreeCursor>> cursors_;  // of kValue terms, by index of term
+  std::vector<std::unique_ptr<ColumnAhead>> columns_;  // of kValue terms, by index of term
   std::string_view row_key_;
   uint64_t row_{0};  // serial
   bool row_made_{false};
@@ -93,7 +92,6 @@ class AggregateFold {
   std::string place_qualifier_;
   std::vector<std::string> row_parts_;  // by index of term; of the row
   std::string scratch_;
-  PlainValue plain_;
   std::string text_;
   std::vector<uint32_t> takers_;
 };

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/text/number.h"
+#include "engine/aggregate/leaf_fold.h"
 #include "engine/scans/table_scan.h"
 
 namespace cellar {
@@ -70,8 +71,9 @@ Result<std::unique_ptr<AggregateJob>> AggregateJob::Create(
   std::unique_ptr<AggregateJob> job(new AggregateJob(std::move(scan), std::move(plan), limits));
   if (by_leaf) {
     job->ranges_ = *shape.ranges;
-    job->leaves_ =
-        std::make_unique<LeafFold>(job->scan_->view(), *shape.plan, job->ranges_, job->fold_.get());
+    if (shape.where != nullptr) job->where_ = *shape.where;
+    job->leaves_ = std::make_unique<LeafFold>(job->scan_->view(), *shape.plan, job->ranges_,
+                                              job->where_, job->fold_.get());
   }
   return job;
 }
@@ -134,7 +136,7 @@ ScanStats AggregateJob::stats() const {
 
 // --- folding
 
-// Folds what a scan gives: the general way, for filters and conditions. The memory is looked at now
+// Folds what a scan gives: the general way, for filters and indexes. The memory is looked at now
 // and then, since it grows by groups and not by cells.
 bool AggregateJob::PullScan(uint64_t cells) {
   scan_->SetBudget(cells);
@@ -227,6 +229,7 @@ bool AggregateJob::PullFill(uint64_t groups) {
 
 bool AggregateJob::WantsSplitKeys() const {
   if (limits_.helpers == nullptr || limits_.threads == 0 || leaves_ == nullptr) return false;
+  if (!where_.empty()) return false;  // conditions count what they meet
   const auto& families = cells_->choice.columns.families();
   if (families.empty()) return false;
   const ReadView& view = scan_->view();
@@ -293,7 +296,7 @@ std::unique_ptr<LeafFold> AggregateJob::NextPiece(AggregateFold* fold) {
   if (cancelled_) return nullptr;
   const size_t piece = piece_next_++;
   if (piece >= pieces_.size()) return nullptr;
-  return std::make_unique<LeafFold>(scan_->view(), *cells_, pieces_[piece], fold);
+  return std::make_unique<LeafFold>(scan_->view(), *cells_, pieces_[piece], where_, fold);
 }
 
 WorkerPool::Progress AggregateJob::Helper::Run(WorkerPool::Turn& turn) {

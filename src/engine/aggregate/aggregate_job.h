@@ -32,10 +32,11 @@
 #include "engine/aggregate/aggregate_plan.h"
 #include "engine/aggregate/group_fill.h"
 #include "engine/aggregate/group_sorter.h"
-#include "engine/aggregate/leaf_fold.h"
 #include "engine/rows/scan.h"
 
 namespace cellar {
+
+class LeafFold;
 
 struct AggregateLimits {
   size_t memory_bytes_max{64 << 20};
@@ -103,7 +104,8 @@ class AggregateJob {
   AggregatePlan plan_;
   AggregateLimits limits_;
   std::unique_ptr<Scan> scan_;
-  const CellPlan* cells_;  // of the scan
+  const CellPlan* cells_;             // of the scan
+  std::span<const Condition> where_;  // likewise, where leaves_ asks them
   std::unique_ptr<AggregateGroups> groups_;
   std::unique_ptr<AggregateFold> fold_;
   std::unique_ptr<LeafFold> leaves_;  // dies before the scan

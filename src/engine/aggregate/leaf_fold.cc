@@ -13,6 +13,9 @@ namespace {
 
 // Cells of a run.
 constexpr size_t kRunCells{64};
+// Where a row had one cell of a family, so many of the next ones mostly do, and a run of one cell
+// costs more than the cell.
+constexpr uint8_t kLoneRows{31};
 // Of a column with which a run begins.
 constexpr size_t kUnknownBytes{SIZE_MAX};
 // What is passed over in a row, where not all is wanted, counts as so many cells.
@@ -32,7 +35,8 @@ bool TakesAllOf(const TableSchema& schema, size_t group,
 }  // namespace
 
 bool LeafFold::CanFold(const ScanShape& shape, const TableSchema& schema) {
-  if (!shape.takes_all_rows || shape.plan == nullptr) return false;
+  if (!shape.takes_all_rows && shape.where == nullptr) return false;
+  if (shape.plan == nullptr) return false;
   const CellPlan& plan = *shape.plan;
   if (plan.filter != nullptr || plan.columns_skip != 0 || plan.columns_max != kUnlimited ||
       plan.super_columns_max != kUnlimited) {
@@ -49,7 +53,7 @@ bool LeafFold::CanFold(const ScanShape& shape, const TableSchema& schema) {
 // The chosen columns become ranges of what stands behind a row key, in the order of the tree: that
 // of families' ids and not of their names.
 LeafFold::LeafFold(const ReadView& view, const CellPlan& cells, std::vector<KeyRange> ranges,
-                   AggregateFold* fold)
+                   std::span<const Condition> where, AggregateFold* fold)
     : view_(&view), choice_(cells.choice), ranges_(std::move(ranges)), fold_(fold) {
   const auto& families = choice_.columns.families();
   ended_ = families.empty() || ranges_.empty();
@@ -66,6 +70,7 @@ LeafFold::LeafFold(const ReadView& view, const CellPlan& cells, std::vector<KeyR
             [](const Wanted& a, const Wanted& b) { return a.range.begin < b.range.begin; });
   wants_all_ = TakesAllOf(view.schema(), group_, families);
   PrepareFamilies();
+  if (!where.empty()) where_.emplace(view, where);
   Reattach(view);
 }
 
@@ -115,6 +120,7 @@ void LeafFold::Reattach(const ReadView& view) {
     family.schema = &view.schema().families[family.index];
     family.walk.Rebind(family.schema->policy);
   }
+  if (where_) where_->Reattach(view);
   std::string key;
   if (started_) key = at_->key();
   at_.reset();
@@ -165,6 +171,10 @@ bool LeafFold::BeginRow() {
   wanted_at_ = 0;
   wanted_reached_ = false;
   ++stats_.rows;
+  if (where_ && !where_->Hold(key.substr(0, row_bytes_))) {
+    LeaveRow();
+    return false;
+  }
   fold_->BeginRow();
   return true;
 }
@@ -188,7 +198,10 @@ void LeafFold::BeginColumn(size_t shared_bytes) {
     }
     family = &families_[id];
   }
-  if (family->by_runs) {
+  const bool is_first = family_ == nullptr;  // that is taken of the row
+  if (family->by_runs && is_first && lone_rows_ > 0) {
+    --lone_rows_;
+  } else if (family->by_runs) {
     column_bytes_ = kUnknownBytes;
     text_bytes_ = Order::kNoText;
     return EnterColumn(family, family->takers, family->text_counts);
@@ -273,6 +286,7 @@ void LeafFold::FoldRun(uint64_t* cells) {
       family_bytes_, family_bytes_ + family_->schema->order.fixed_bytes(), kTimestampBytesMax,
       std::span(values).subspan(1, std::min<uint64_t>(kRunCells, *cells) - 1));
   *cells -= run.entries;
+  if (run.entries == 0) lone_rows_ = kLoneRows;
   const std::span<std::string_view> all = std::span(values).first(1 + run.entries);
   uint8_t heads = 0;
   size_t bytes = key_bytes + run.key_bytes;

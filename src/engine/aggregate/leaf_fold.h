@@ -1,8 +1,9 @@
 // LeafFold: the cells of a range of rows into groups, straight from the leaves of one locality
 // group's tree: no row is put together, and no cell is a reply's.
 //
-// It takes what a TableScan with the same plan would give out. That it may be used, where rows and
-// cells are chosen by ranges, time and number of versions alone, is for CanFold to say.
+// It takes what a TableScan with the same plan would give out. That it may be used, where rows are
+// chosen by ranges and conditions, and cells by ranges, time and number of versions alone, is for
+// CanFold to say.
 //
 //   in a row    the cursor goes forward to the first column that is wanted, and leaves the row
 //               behind the last one; keys of what it passes are not put together
@@ -14,6 +15,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +24,7 @@
 #include "base/key_buffer.h"
 #include "engine/aggregate/aggregate_fold.h"
 #include "engine/rows/cell_stream.h"
+#include "engine/rows/conditions_ahead.h"
 #include "engine/rows/row_reader.h"
 #include "engine/rows/scan.h"
 #include "engine/table/read_view.h"
@@ -33,9 +37,10 @@ class LeafFold {
   // Does the scan choose so that a LeafFold can take its place?
   static bool CanFold(const ScanShape& shape, const TableSchema& schema);
 
-  // `view`, `cells` and `fold` outlive it. REQUIRES: CanFold of such a scan.
+  // `view`, `cells`, `where` and `fold` outlive it; rows are taken for which all of `where` hold.
+  // REQUIRES: CanFold of such a scan.
   LeafFold(const ReadView& view, const CellPlan& cells, std::vector<KeyRange> ranges,
-           AggregateFold* fold);
+           std::span<const Condition> where, AggregateFold* fold);
 
   // Looks at `cells` entries at most; true at the end.
   bool Pull(uint64_t cells);
@@ -68,7 +73,7 @@ class LeafFold {
   void AddWanted(const FamilySchema& family, size_t index, const KeyRange& range);
   void PrepareFamilies();
   // The entry at hand begins a row, a column. False: nothing more is there to be read, or the
-  // cursor has moved and is to be looked at again.
+  // cursor has moved, also behind a row that is not taken, and is to be looked at again.
   bool BeginRow();
   bool EnterRange();
   void BeginColumn(size_t shared_bytes);
@@ -88,6 +93,7 @@ class LeafFold {
   const ReadView* view_;
   const CellChoice& choice_;
   std::vector<KeyRange> ranges_;
+  std::optional<ConditionsAhead> where_;  // if there are any
   AggregateFold* fold_;
   size_t group_{0};
   std::unique_ptr<BTreeCursor> at_;
@@ -113,6 +119,7 @@ class LeafFold {
   bool column_done_{false};
   uint64_t versions_{0};
   const std::vector<uint32_t>* takers_{nullptr};
+  uint8_t lone_rows_{0};  // so many rows are expected to hold one cell of a family: no run begins
   std::vector<uint32_t> own_takers_;  // of a column that is not known before it is met
   bool text_counts_{false};           // of the column, if cells come by AddRun
   PlainValue plain_;

@@ -69,6 +69,7 @@ struct ScanPosition {
 };
 
 struct CellPlan;
+class Condition;
 class IndexOrder;
 
 // What a scan is going to do, for CEXPLAIN. Borrows from the scan.
@@ -84,6 +85,8 @@ struct ScanShape {
   bool by_where{false};        // the index was taken for what WHERE binds
   bool reordered{false};       // and rows come in another order than that of their keys
   bool takes_all_rows{false};  // of the ranges: none is asked, drawn or counted
+  // Where rows of the ranges are taken if all of these hold, and not for anything else.
+  const std::vector<Condition>* where{nullptr};
 };
 
 enum class ScanStep : uint8_t { kRow, kCell, kPause, kEnd };

@@ -116,6 +116,7 @@ Status TableScan::Compile(const RowOptions& rows, const CellOptions& cells,
   budget_ = kUnlimited;
   stats_ = {};
   reader_.Bind(*view_, plan_, &budget_, &stats_, seed_);
+  if (!where_.empty() && !all_single) where_ahead_.emplace(*view_, where_);
   if (!where_.empty()) {
     const std::vector<bool> groups = Groups();
     stats_.groups = static_cast<uint64_t>(std::count(groups.begin(), groups.end(), true));
@@ -203,6 +204,11 @@ bool TableScan::FindRow() {
   return true;
 }
 
+bool TableScan::Passes() {
+  if (where_ahead_) return where_ahead_->Hold(row_key_.view());
+  return AllHold(where_, *view_, row_key_.view());
+}
+
 bool TableScan::Sampled() const { return RowIsDrawn(row_key_.view(), seed_, sample_); }
 
 // A row is given out when its first cell has been found, which waits in cell_pending_: one without
@@ -234,7 +240,7 @@ ScanStep TableScan::Next() {
       resume_.reset();  // that row has gone, and no other one of its group is wanted
       continue;
     }
-    if (!Sampled() || !AllHold(where_, *view_, row_key_.view())) {
+    if (!Sampled() || !Passes()) {
       resume_.reset();
       reader_.BeginRow(row_key_.view());
       continue;
@@ -294,12 +300,14 @@ ScanShape TableScan::shape() const {
           .plan = &plan_,
           .groups = Groups(),
           .conditions_checked = where_.size(),
-          .takes_all_rows = where_.empty() && !sample_ && !each_.active()};
+          .takes_all_rows = where_.empty() && !sample_ && !each_.active(),
+          .where = sample_ || each_.active() ? nullptr : &where_};
 }
 
 void TableScan::Detach() {
   if (view_->detached()) return;
   view_->Detach();
+  if (where_ahead_) where_ahead_->Reattach(*view_);
   reader_.Reattach(cell_pending_ ? &cell_ : nullptr);
 }
 

@@ -9,6 +9,7 @@
 
 #include "cellar/status.h"
 #include "engine/rows/condition.h"
+#include "engine/rows/conditions_ahead.h"
 #include "engine/rows/row_reader.h"
 #include "engine/rows/scan.h"
 #include "engine/scans/each_group.h"
@@ -64,6 +65,8 @@ class TableScan final : public Scan {
   bool FindRowForward();
   bool FindRowReverse();
   bool Sampled() const;
+  // Does WHERE let the row pass?
+  bool Passes();
   std::vector<bool> Groups() const;  // those that are opened, by number
 
   std::unique_ptr<ReadView> owned_view_;
@@ -74,6 +77,7 @@ class TableScan final : public Scan {
   std::optional<double> sample_;
   EachGroup each_;
   std::vector<Condition> where_;
+  std::optional<ConditionsAhead> where_ahead_;  // if there are any, of rows that are not named
   CellPlan plan_;
   RowReader reader_;
   uint64_t budget_{kUnlimited};
