@@ -214,7 +214,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   std::vector<PassedClient*> waiting_;
   std::map<uint64_t, Unblocked> unblockings_;  // by ticket
   uint64_t unblocking_last_{0};                // ticket
-  std::string caller_;                         // of the link that is making a servant
+  CallingNode caller_;                         // of the link that is making a servant
   uint64_t servant_id_{uint64_t{1} << 48};
   size_t next_servant_{0};
   uint64_t memory_bytes_{0};
