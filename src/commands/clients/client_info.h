@@ -16,7 +16,7 @@ namespace cellar {
 // One line, with a newline. `now_micros` is the wall clock.
 std::string ClientLine(const Session& session, int64_t now_micros);
 
-// Whether it is a channel: a session of commands that another node has passed on. Then which node's,
+// Whether it is a channel: a session of commands that another node has passed on. Then whose,
 // "host:port".
 bool IsChannel(const Session& session);
 std::string_view NodeOfChannel(const Session& session);
