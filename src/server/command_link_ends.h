@@ -150,7 +150,7 @@ class CommandLinks::OwnerEnd final : public PeerHandler {
       if (!next.ok()) return Fail(next.status().text());
       if (!*next) return;
       if (frame.from != node_) return Fail("it speaks for another one");
-      links_.caller_ = from_;
+      links_.caller_ = {node_, from_};
       const uint64_t before = owner_->calls();
       const Status taken = owner_->OnFrame(frame);
       links_.figures_.calls_in += owner_->calls() - before;

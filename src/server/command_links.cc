@@ -76,7 +76,7 @@ size_t BytesOf(const Session& session, Arguments args) {
 
 PassedClient::~PassedClient() {
   links_.LetGo(this);
-  EndUnblocking(UINT64_MAX);
+  TellAskers(unblockings.Lost());
 }
 
 // Messages that came in the middle of a reply leave behind it (PushTarget).
@@ -92,7 +92,7 @@ void PassedClient::OnReply(std::string_view bytes, bool whole, Lsn lsn) {
     session.output.Append(session.pushes->view());
     session.pushes.reset();
   }
-  EndUnblocking(calls().empty() ? UINT64_MAX : calls().first());
+  TellAskers(unblockings.Replied(calls().first()));
   if (calls().empty()) {
     if (transaction != nullptr) watches = false;
     // What was read in it this node does not know, so the client shall keep nothing of it.
@@ -111,7 +111,7 @@ void PassedClient::OnMoved(std::string requests) {
   Session& session = connection_.session;
   watches_lost = watches_lost || watches;
   watches = session.waits_elsewhere = session.in_command = false;
-  EndUnblocking(UINT64_MAX);
+  TellAskers(unblockings.Lost());
   if (session.ended()) return;
   EndHolding();
   // It stands alone, and goes without a reply the next time too.
@@ -133,7 +133,7 @@ void PassedClient::OnMoved(std::string requests) {
 void PassedClient::OnUnknown() {
   Session& session = connection_.session;
   ++links_.figures_.closed;
-  EndUnblocking(UINT64_MAX);
+  TellAskers(unblockings.Lost());
   // Behind the replies that are complete.
   if (std::exchange(session.in_command, false)) session.End();
   session.EndAfterReplies();
@@ -155,18 +155,14 @@ void PassedClient::EndHolding() {
   links_.host_.services().tracking.TellHeld(links_.host_, session);
 }
 
-// A reply that has crossed the question has ended it already.
 void PassedClient::OnUnblocked(uint64_t number, bool done) {
-  if (unblocking.empty() || unblocking.front().number != number) return;
-  const uint64_t ticket = unblocking.front().ticket;
-  unblocking.pop_front();
-  using Unblocked = CommandLinks::Unblocked;
-  links_.AnswerUnblocking(ticket, done ? Unblocked::kYes : Unblocked::kNo);
+  TellAskers(unblockings.Answered(number, done));
 }
 
-void PassedClient::EndUnblocking(uint64_t number) {
-  while (!unblocking.empty() && unblocking.front().number < number)
-    OnUnblocked(unblocking.front().number, false);
+void PassedClient::TellAskers(const std::vector<Unblockings::Told>& told) {
+  using Unblocked = CommandLinks::Unblocked;
+  for (const Unblockings::Told& each : told)
+    links_.AnswerUnblocking(each.ticket, each.done ? Unblocked::kYes : Unblocked::kNo);
 }
 
 bool PassedClient::TakesMore() const {
@@ -431,7 +427,7 @@ uint64_t CommandLinks::AskToUnblock(Session& session, UnblockReason reason) {
   if (end == entries_.end() || !(*end)->unblocks()) return 0;
   const bool error = reason == UnblockReason::kError;
   (*end)->entry().Unblock(client, error ? UnblockHow::kError : UnblockHow::kTimeout);
-  client->unblocking.push_back({client->calls().first(), ++unblocking_last_});
+  client->unblockings.Ask(client->calls().first(), ++unblocking_last_);
   unblockings_[unblocking_last_] = Unblocked::kNotYet;
   return unblocking_last_;
 }

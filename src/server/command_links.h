@@ -21,7 +21,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,6 +30,7 @@
 #include <vector>
 
 #include "cluster/entry_link.h"
+#include "cluster/unblockings.h"
 #include "commands/dispatch/command_passing.h"
 #include "commands/session/host.h"
 #include "commands/session/transaction.h"
@@ -74,18 +74,13 @@ class PassedClient final : public CallClient {
   enum class Lags : uint8_t { kNo, kState, kFeeds };
   Lags lags{Lags::kNo};
   std::unique_ptr<TransactionState> transaction;  // of an EXEC that is under way
-  // Those who have asked its owner to unblock it, in order: of which call, and their tickets.
-  struct Unblocking {
-    uint64_t number;
-    uint64_t ticket;
-  };
-  std::deque<Unblocking> unblocking;
+  Unblockings unblockings;
   // Nothing of it is under way, or what is may wait for ever: no invalidation waits for its reply.
   void EndHolding();
 
  private:
-  // Calls before that one wait no more: they have been answered, or their channel is gone.
-  void EndUnblocking(uint64_t number);
+  void TellAskers(const std::vector<Unblockings::Told>& told);
+
   CommandLinks& links_;
   Connection& connection_;
 };
@@ -219,7 +214,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   std::vector<PassedClient*> waiting_;
   std::map<uint64_t, Unblocked> unblockings_;  // by ticket
   uint64_t unblocking_last_{0};                // ticket
-  std::string caller_;                         // of the link that is making a servant
+  CallingNode caller_;                         // of the link that is making a servant
   uint64_t servant_id_{uint64_t{1} << 48};
   size_t next_servant_{0};
   uint64_t memory_bytes_{0};

@@ -22,11 +22,11 @@
 namespace cellar {
 
 CommandServant::CommandServant(Host& host, CommandServantHost& keeper, uint64_t id,
-                               std::string from, const CallIdentity& identity)
-    : host_(host), keeper_(keeper), from_(std::move(from)) {
+                               const CallingNode& from, const CallIdentity& identity)
+    : host_(host), keeper_(keeper), from_(from.address) {
   session_.id = id;
   session_.switches.queues_judged = true;
-  session_.name = "@" + from_;
+  session_.name = fmt::format("@{:016x}", from.id);
   session_.created_micros = host_.now_micros();
   // Nothing of it is flushed but by the link.
   session_.flush_pending = true;

@@ -21,6 +21,12 @@ namespace cellar {
 
 class CommandServant;
 
+// Who calls.
+struct CallingNode {
+  uint64_t id{0};
+  std::string address{};  // "h:p"
+};
+
 // Where servants are kept while they live.
 class CommandServantHost {
  public:
@@ -33,8 +39,7 @@ class CommandServantHost {
 
 class CommandServant final : public CallServant {
  public:
-  // `from` names the node that calls, "h:p".
-  CommandServant(Host& host, CommandServantHost& keeper, uint64_t id, std::string from,
+  CommandServant(Host& host, CommandServantHost& keeper, uint64_t id, const CallingNode& from,
                  const CallIdentity& identity);
   ~CommandServant() override;
 

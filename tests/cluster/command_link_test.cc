@@ -11,6 +11,7 @@
 #include "cluster/call_frames.h"
 #include "cluster/entry_link.h"
 #include "cluster/owner_link.h"
+#include "cluster/unblockings.h"
 #include "replica/links/frame.h"
 
 namespace command_link_test {
@@ -133,6 +134,32 @@ TEST_CASE("What a call has written is told ahead of its reply, and only if that 
   pair.servant->Finish("+2");
   pair.Turn();
   CHECK(client.heard == "+1(wrote 101-101 of 101)+2");
+}
+
+std::string TextOf(const std::vector<Unblockings::Told>& told) {
+  std::string text;
+  for (const Unblockings::Told& each : told)
+    text += std::to_string(each.ticket) + (each.done ? "+" : "-");
+  return text;
+}
+
+TEST_CASE("Who asks that a client waits no more is told once its reply is here", "[command_link]") {
+  Unblockings asked;
+  asked.Ask(3, 1);
+  asked.Ask(3, 2);
+  asked.Ask(4, 3);
+  // It did not wait yet; then it did.
+  CHECK(TextOf(asked.Answered(3, false)) == "1-");
+  CHECK(TextOf(asked.Answered(3, true)) == "");
+  CHECK(TextOf(asked.Answered(3, false)) == "");
+  CHECK(TextOf(asked.Replied(3)) == "");
+  CHECK(TextOf(asked.Replied(4)) == "2+");
+  // A reply that has crossed the question ends it; what is lost waits anew.
+  CHECK(TextOf(asked.Replied(5)) == "3-");
+  asked.Ask(5, 4);
+  CHECK(TextOf(asked.Answered(5, true)) == "");
+  CHECK(TextOf(asked.Lost()) == "4-");
+  CHECK(TextOf(asked.Replied(6)) == "");
 }
 
 TEST_CASE("A wait at the owner ends as it is told, and the answer comes ahead of the reply",

@@ -26,6 +26,22 @@ TEST_CASE("A step is a client's own, another's, or not known before its writes a
   CHECK(writes.HasWritten(11) == Answer::kYes);
 }
 
+TEST_CASE("What one owner has told says nothing of steps that the next one writes", "[tracking]") {
+  PassedWrites writes;
+  writes.Begin();
+  const WrittenSteps kFirst[] = {{8, 8}};
+  writes.Add(20, kFirst);
+  writes.End();
+  // The log of the first one has lost its end, and with it the times up to 20.
+  writes.Begin();
+  CHECK(writes.HasWritten(12) == Answer::kUnknown);
+  CHECK(writes.HasWritten(8) == Answer::kYes);
+  const WrittenSteps kSecond[] = {{12, 12}};
+  writes.Add(13, kSecond);
+  CHECK(writes.HasWritten(11) == Answer::kNo);
+  CHECK(writes.HasWritten(12) == Answer::kYes);
+}
+
 TEST_CASE("Of writes that lie far back a client is told as of another's", "[tracking]") {
   PassedWrites writes;
   for (int64_t micros = 1; micros <= 10'000; ++micros) {

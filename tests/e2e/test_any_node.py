@@ -112,6 +112,33 @@ class PassedOn(AnyNodeCase):
         self.wait_until(lambda: leader.refusal("CPUT t a f:x 1") == "no error: OK", lambda: leader.refusal("CPUT t a f:x 1"))
         self.assert_at_rest(self.members)
 
+    def test_a_channel_as_its_owner_shows_it(self):
+        """It is another node's client: shown as that, counted apart, and ended there alone."""
+        leader, follower = self.begin()
+        leader.run("ACL SETUSER ann ON >secret +@all ~*")
+        leader.run("KEYSPACE CREATE k")
+        link = Link(follower.port)
+        self.wait_until(lambda: link.run("AUTH ann secret")[0] == b"OK", "ann is not known")
+        self.wait_until(lambda: link.run("SELECT k")[0] == b"OK", "the keyspace has not come")
+        self.assertEqual([b"OK"], link.run("CPUT 0/t a f:x 1"))
+        connected = leader.info("clients")["connected_clients"]
+        channel = next(line for line in leader.redis.client_list() if line["user"] == "ann")
+        self.assertEqual(("F", "k"), (channel["flags"], channel["db"]))
+        self.assertRegex(channel["name"], "^@[0-9a-f]{16}$")
+        self.assertTrue(channel["addr"].endswith(f"/127.0.0.1:{follower.port}"), channel["addr"])
+        self.assertLess(connected, len(leader.redis.client_list()))
+        refusal = f"it belongs to node 127.0.0.1:{follower.port}"
+        for words in (("ID", channel["id"]), ("ADDR", channel["addr"]), (channel["addr"],)):
+            self.assertIn(refusal, leader.refusal("CLIENT", "KILL", *words))
+        # Of all that are of a kind, these are not meant.
+        self.assertEqual(0, leader.run("CLIENT KILL USER ann"))
+        self.assertEqual([b"1", b"OK"], link.run("CGET 0/t a f:x", "CPUT 0/t a f:x 2"))
+        self.assertEqual(channel["id"], next(line["id"] for line in leader.redis.client_list() if line["user"] == "ann"))
+        # At its own node it is a client as any other.
+        self.assertEqual(1, follower.run("CLIENT KILL USER ann"))
+        self.wait_until(lambda: all(line["user"] != "ann" for line in leader.redis.client_list()), "the channel stays")
+        self.assert_at_rest(self.members)
+
     def test_by_default_a_follower_refuses_as_before(self):
         members = self.found(3)
         leader = self.wait_leader(members)

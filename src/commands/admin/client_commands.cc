@@ -155,8 +155,13 @@ void CmdClientKill(CommandContext& ctx) {
     REPLY_IF_ERROR(ctx, ParseKillFilter(ctx.args, ctx.host.services().acl, &filter));
   }
   int64_t killed = 0;
+  std::string elsewhere;
   ctx.host.ForEachSession([&](Session& session) {
     if (!filter.Matches(session, ctx.now_micros)) return;
+    if (IsChannel(session)) {
+      elsewhere = NodeOfChannel(session);
+      return;
+    }
     if (&session == &ctx.session) {
       if (filter.skip_me) return;
       session.EndAfterReplies();  // it still gets its reply
@@ -165,6 +170,9 @@ void CmdClientKill(CommandContext& ctx) {
     }
     ++killed;
   });
+  const bool names_one = filter.address.has_value() || filter.id != 0;
+  if (names_one && killed == 0 && !elsewhere.empty())
+    return ctx.Fail("ERR it belongs to node " + elsewhere);
   if (!old_form) return ctx.reply.Integer(killed);
   if (killed == 0) return ctx.Fail("ERR No such client");
   ctx.reply.Ok();

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/assert.h"
 #include "commands/arguments/arguments.h"
 #include "commands/catalog/command_table.h"
 #include "commands/session/pubsub.h"
@@ -14,6 +15,7 @@ namespace {
 
 std::string Flags(const Session& session) {
   std::string flags;
+  if (IsChannel(session)) flags += 'F';
   if (session.peer == PeerRole::kReplica) flags += 'S';
   if (session.peer == PeerRole::kMaster) flags += 'M';
   if (session.monitor) flags += 'O';
@@ -36,6 +38,14 @@ size_t Listening(const Session& session, ChannelKind kind) {
 }
 
 }  // namespace
+
+bool IsChannel(const Session& session) { return session.switches.queues_judged; }
+
+// Its address is the client's there, with the node's behind it.
+std::string_view NodeOfChannel(const Session& session) {
+  CELLAR_ASSERT(IsChannel(session));
+  return std::string_view(session.address).substr(session.address.rfind('/') + 1);
+}
 
 std::string ClientLine(const Session& session, int64_t now_micros) {
   const bool multi = session.in_multi();

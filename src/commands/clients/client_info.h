@@ -16,6 +16,11 @@ namespace cellar {
 // One line, with a newline. `now_micros` is the wall clock.
 std::string ClientLine(const Session& session, int64_t now_micros);
 
+// Whether it is a channel: a session of commands that another node has passed on. Then whose,
+// "host:port".
+bool IsChannel(const Session& session);
+std::string_view NodeOfChannel(const Session& session);
+
 // Whether the session may be made to keep more (Session::kept_bytes).
 Status CheckKept(const Session& session, const Config& config);
 

@@ -67,6 +67,12 @@ std::string TrackedName(const Table& table, const std::string_view* row) {
   return name;
 }
 
+// What an owner has told holds for its own log: the next one, which may lack the end of that, gives
+// its steps times of its own.
+void PassedWrites::Begin() {
+  if (!std::exchange(under_way_, true)) told_micros_ = 0;
+}
+
 void PassedWrites::Add(int64_t told_micros, std::span<const WrittenSteps> steps) {
   told_micros_ = std::max(told_micros_, told_micros);
   steps_.insert(steps_.end(), steps.begin(), steps.end());

@@ -72,7 +72,7 @@ class PassedWrites {
 
   // A command has been passed on that writes; all that was has been answered, or nobody shall wait
   // for the answer.
-  void Begin() { under_way_ = true; }
+  void Begin();
   void End() { under_way_ = false; }
   // What was answered up to now has written these, ascending, and nothing else up to `told_micros`;
   // what has not been answered writes behind that.
