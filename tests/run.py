@@ -80,19 +80,33 @@ def run_unit_tests(build):
     return Outcome("unit-tests", passed, failed, output=output, seconds=seconds)
 
 
+def sanitizers_told(directory):
+    """What the sanitizers of all programs that a file has started had to say: its tests need not see how these ended."""
+    told = []
+    for name in sorted(os.listdir(directory)):
+        with open(os.path.join(directory, name), encoding="utf-8", errors="replace") as file:
+            told.append(file.read())
+    return "".join(told)
+
+
 def run_python_file(path, build):
     """One unittest file, in a process of its own (`--one` below) that writes its counts as JSON."""
     environment = dict(os.environ)
     environment["CELLAR_BINARY"] = os.path.join(ROOT, build, "cellar")
     environment["PYTHONUNBUFFERED"] = "1"
-    with tempfile.NamedTemporaryFile() as report:
+    with tempfile.NamedTemporaryFile() as report, tempfile.TemporaryDirectory() as faults:
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
+            given = environment.get(name)
+            environment[name] = f"{given + ':' if given else ''}log_path={faults}/report"
         status, output, seconds = run_process(
             [sys.executable, os.path.abspath(__file__), "--one", path, "--report", report.name], environment)
         try:
             counts = json.load(report)
         except ValueError:
             counts = {"passed": 0, "failed": 0, "skipped": []}
-    if status != 0 and counts["failed"] == 0:
+        told = sanitizers_told(faults)
+    output += told
+    if (status != 0 or told) and counts["failed"] == 0:
         counts["failed"] = 1
     return Outcome(os.path.relpath(path, ROOT), counts["passed"], counts["failed"], counts["skipped"],
                    output, seconds)

@@ -67,7 +67,7 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   (void)uv_timer_init(&loop_, &tenth_);
   (void)uv_timer_init(&loop_, &poll_timer_);
   (void)uv_timer_init(&loop_, &watchdog_);
-  (void)uv_timer_init(&loop_, &set_timer_);
+  set_timer_.Open(&loop_);
   (void)uv_signal_init(&loop_, &sigterm_);
   (void)uv_signal_init(&loop_, &sigint_);
   (void)uv_signal_init(&loop_, &sighup_);
@@ -80,6 +80,7 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
     ServerOf(h->loop)->EndTurn();
   });
   (void)uv_prepare_start(&prepare_, [](uv_prepare_t* h) noexcept {
+    ServerOf(h->loop)->connection_services_.large_intake.BeginRound();
     ServerOf(h->loop)->EndTurn();
     ServerOf(h->loop)->BeforePoll();
   });
@@ -212,7 +213,7 @@ void Server::Stop() {
   close(tenth_);
   close(poll_timer_);
   close(watchdog_);
-  close(set_timer_);
+  close(set_timer_.handle());
   close(async_);
   io_bell_.Close();
   close(sigterm_);
@@ -274,7 +275,7 @@ void Server::EndTurn() {
   if (stopping_) return;
   if (!input_.empty()) input_.Process();
   if (!io_threads_.empty()) TakeInput();
-  if (connection_services_.large_intake.holds_some()) [[unlikely]] {
+  if (connection_services_.large_intake.holds_some() && !set_timer_.waits()) [[unlikely]] {
     BeginTurn();
     connection_services_.large_intake.Resume();
   }
@@ -293,7 +294,6 @@ void Server::EndTurn() {
   }
   turn_begun_ = false;
   ++turn_;
-  connection_services_.large_intake.EndTurn();
   if (!stopping_) UpdateIdle();
 }
 
@@ -319,7 +319,7 @@ void Server::ReleaseReplies() {
   if (SetNode* const set = replication_.set(); set != nullptr) [[unlikely]] {
     if (dispatcher_own_.TakeFloorUse()) set->OnRepliesWait(dispatcher_own_.floor());
     SendAll();
-    UpdateSetTimer();
+    if (!stopping_) set_timer_.Update(set->timer_micros());
   }
   PostOutput();
 }

@@ -58,6 +58,7 @@
 #include "server/net/io_thread.h"
 #include "server/net/tls_context.h"
 #include "server/persistence_log.h"
+#include "server/set_timer.h"
 #include "server/systemd_notify.h"
 #include "store/store.h"
 
@@ -258,8 +259,6 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   void UpdateRestraint();
   // What cluster-nodes needs, and which of them this node is.
   Status CheckSetOptions();
-  // A replica set's next look at the time.
-  void UpdateSetTimer();
   // Publishes what Sentinel would: +sdown and -sdown of members, +switch-master and +slave where
   // another one leads the set than before.
   void TellOfMembers();
@@ -329,17 +328,16 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   uv_timer_t tenth_{};
   uv_timer_t poll_timer_{};  // active while tasks wait or memory is being swept
   uv_timer_t watchdog_{};
-  uv_timer_t set_timer_{};  // active in a replica set
   uv_async_t async_{};
   uv_signal_t sigterm_{};
   uv_signal_t sigint_{};
   uv_signal_t sighup_{};
   bool listeners_inherited_{false};  // systemd says where
   bool idle_running_{false};
-  uint64_t poll_millis_{0};              // 0: the timer does not run
-  NodeAddress self_;                     // of cluster-nodes
-  int64_t set_timer_micros_{INT64_MAX};  // when it is due (monotonic)
-  int64_t look_for_leaving_micros_{0};   // not before that (monotonic)
+  uint64_t poll_millis_{0};  // 0: the timer does not run
+  NodeAddress self_;         // of cluster-nodes
+  SetTimer set_timer_{clock_, [this] { OnSetTimer(); }};
+  int64_t look_for_leaving_micros_{0};  // not before that (monotonic)
   // What clients were told of members (by id) and the leader the last time.
   struct Told {
     std::optional<NodeAddress> leader{};

@@ -150,6 +150,8 @@ void Server::PostOutput() {
 }
 
 void Server::BeforePoll() {
+  if (replication_.set() != nullptr) [[unlikely]]
+    set_timer_.BeforePoll();
   if (io_threads_.empty() || stopping_ || idle_running_) return;
   io_bell_.Arm();
   if (!InputWaits()) return;

@@ -85,23 +85,6 @@ std::string Server::members_payload() const {
   return set == nullptr ? std::string() : set->members_payload();
 }
 
-// Never by the loop's own idea of the time, which may be of the turn's beginning.
-void Server::UpdateSetTimer() {
-  const int64_t due = replication_.set()->timer_micros();
-  if (due == set_timer_micros_ || stopping_) return;
-  set_timer_micros_ = due;
-  if (due == INT64_MAX) {
-    (void)uv_timer_stop(&set_timer_);
-    return;
-  }
-  uv_update_time(&loop_);
-  const int64_t micros = std::max<int64_t>(due - clock_.MonotonicMicros(), 0);
-  (void)uv_timer_start(
-      &set_timer_,
-      [](uv_timer_t* h) noexcept { static_cast<Server*>(h->loop->data)->OnSetTimer(); },
-      static_cast<uint64_t>((micros + 999) / 1000), 0);
-}
-
 // For clients that follow Sentinel's channels. A member is described as the last message has left
 // things: as a replica of the leader that was announced. The first leader that is seen is none that
 // has switched, and is noted without a message.
@@ -148,7 +131,6 @@ void Server::TellOfMembers() {
 }
 
 void Server::OnSetTimer() {
-  set_timer_micros_ = INT64_MAX;  // it has ended; the end of the turn starts it anew
   if (replication_.set() == nullptr) return;
   BeginTurn();
   replication_.set()->OnTimer();

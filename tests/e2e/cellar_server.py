@@ -113,6 +113,18 @@ def wait_until(holds, what="", pause=0.01):
     return held
 
 
+def begin_snapshot(client):
+    """BGSAVE, behind one that is under way: the server begins some by itself, for a follower or where its disk is full."""
+    def begun():
+        try:
+            return client.execute_command("BGSAVE")
+        except redis.ResponseError as error:
+            if "already in progress" not in str(error):
+                raise
+            return None
+    return wait_until(begun, "no snapshot is under way")
+
+
 class CellarServer:
     """One server process. `directory` is kept if it was given, removed at the end if not."""
 

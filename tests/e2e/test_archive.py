@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from cellar_server import CellarServer, binary, wait_until
+from cellar_server import CellarServer, begin_snapshot, binary, wait_until
 
 SEED = int(os.environ.get("CELLAR_TEST_SEED", random.randrange(1 << 30)))
 LATE = "2100-01-01T00:00:00Z"
@@ -408,7 +408,7 @@ class ArchiveTest(unittest.TestCase):
                 refused += 1
                 time.sleep(0.05)
             if i % 1000 == 999:
-                client.execute_command("BGSAVE")
+                begin_snapshot(client)
             if client.info("persistence")["archive_gaps"] > 0:
                 break
         info = client.info("persistence")

@@ -17,7 +17,7 @@ import unittest
 from unittest import mock
 
 import redis
-from cellar_server import CellarServer, binary, free_port, is_sanitized, measured_run, wait_until
+from cellar_server import CellarServer, begin_snapshot, binary, free_port, is_sanitized, measured_run, wait_until
 from certificates import Authority
 from object_server import ObjectServer
 from test_clients import NPM, run
@@ -454,8 +454,8 @@ class ObjectArchiveTest(ObjectTest):
             except Exception:  # MISCONF, for a moment
                 refused += 1
                 time.sleep(0.05)
-            if i % 1000 == 999 and self.persistence(client)["rdb_bgsave_in_progress"] == 0:
-                client.execute_command("BGSAVE")
+            if i % 1000 == 999:
+                begin_snapshot(client)
             if self.persistence(client)["archive_gaps"] > 0:
                 break
         self.assertGreater(self.persistence(client)["archive_gaps"], 0)

@@ -138,21 +138,25 @@ class ReplicaSetTest(ReplicaSetCase):
         value = os.urandom(25 << 20)
         replies = []
 
-        def put(row):
+        def put(row, parts):
             with redis.Redis(port=leader.port) as client:
+                pipe = client.pipeline(transaction=parts > 1)
+                for part in range(parts):
+                    pipe.execute_command("CPUT", "t", row, f"f:{part}", value[:len(value) // parts])
                 client.ping()
                 begins.wait()
                 try:
-                    replies.append(client.execute_command("CPUT", "t", row, "f:a", value))
+                    replies.extend(set(pipe.execute()))
                 except redis.RedisError as error:
                     replies.append(str(error))
-        begins = threading.Barrier(5)
-        threads = [threading.Thread(target=put, args=(f"r{i}",)) for i in range(5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual([b"OK"] * 5, replies)
+        for parts in (1, 25):
+            begins = threading.Barrier(5)
+            threads = [threading.Thread(target=put, args=(f"r{i}", parts)) for i in range(5)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual([b"OK"] * 10, replies)
         self.assertTrue(leader.leads())
         self.assertEqual(term, leader.info()["replica_term"])
         self.assert_equal(members)

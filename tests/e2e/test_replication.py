@@ -13,7 +13,7 @@ import unittest
 
 import redis
 
-from cellar_server import CellarServer
+from cellar_server import CellarServer, begin_snapshot
 from peer_frames import FOLLOW, frame, prefixed
 from replicas import SECONDS_MAX, Node, ReplicaTest
 
@@ -364,7 +364,7 @@ class ReplicationTest(ReplicaTest):
                 if node is follower:
                     follower.follow(leader)
                 if chance.random() < 0.3:
-                    leader.run("BGSAVE")
+                    begin_snapshot(leader.redis)
                 if chance.random() < 0.1:
                     leader.run("TABLE TRUNCATE t")
         finally:

@@ -5,6 +5,7 @@ busy that it does not, the tests see turns of their own for each client, where t
 """
 
 import contextlib
+import itertools
 import os
 import random
 import re
@@ -264,6 +265,29 @@ class TurnsTest(CellarTest):
         # Two reads of 64 KiB are about 3,000 commands.
         self.assertLess(seen, 2 * 65_536 // len(command("CINCRBY", "t", "r", "n:c", 1)) + 100)
         self.assertEqual(str(count), str(int(self.redis.execute_command("CGET", "t", "r", "n:c"))))
+
+    def test_each_large_transaction_has_a_turn_of_its_own(self):
+        """Between them the others are served, and a replica set says that its leader lives. Small ones share a turn."""
+        self.redis.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        for value, shares in (("x" * (1 << 20), False), ("x", True)):
+            clients = [self.connect() for _ in range(8)]
+            for i, client in enumerate(clients):
+                client.send(command("MULTI"))
+                for part in range(5):
+                    client.send(command("CPUT", "t", f"r{i}", f"f:{part}", value))
+                client.read_until(lambda c=client: c.answer.count(b"QUEUED") == 5)
+            with self.held():
+                for client in clients:
+                    client.send(command("EXEC"))
+            for client in clients:
+                client.read_until(lambda c=client: c.answer.endswith(b"*5\r\n" + b"+OK\r\n" * 5))
+            # A turn has one time, and each write in it the next microsecond; to take in 5 MB lasts longer.
+            times = sorted(self.redis.execute_command("CGET", "t", f"r{i}", "f:0", "WITHTS")[0] for i in range(8))
+            turns = 1 + sum(after - before > 100 for before, after in itertools.pairwise(times))
+            if not shares:
+                self.assertEqual(8, turns, times)
+            elif "CELLAR_IO_THREADS" not in os.environ:
+                self.assertLess(turns, 8, times)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,16 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual((0, 1), (seen["crash"].passed, seen["crash"].failed))
         self.assertEqual((0, 1), (seen["broken"].passed, seen["broken"].failed))
 
+    def test_what_a_sanitizer_says_of_a_program_counts(self):
+        """Also where no test sees it: a server that leaks says so when it ends."""
+        told = ("  def test_a(self):\n"
+                "    path = os.environ['{}_OPTIONS'].split('log_path=')[1]\n"
+                "    with open(path + '.17', 'w') as file: file.write('runtime error: it is damaged')\n")
+        seen = self.run_files(asan=told.format("ASAN"), ubsan=told.format("UBSAN"), tsan=told.format("TSAN"))
+        for outcome in seen.values():
+            self.assertEqual((1, 1), (outcome.passed, outcome.failed))
+            self.assertIn("it is damaged", outcome.output)
+
     def test_the_closing_line(self):
         with tempfile.TemporaryDirectory() as directory:
             program = os.path.join(directory, "unit-tests")

@@ -19,6 +19,17 @@
 #include "server/net/io_thread.h"
 
 namespace cellar {
+namespace {
+
+// Of the queue that one of the commands executes.
+size_t QueuedBytes(const TransactionState& transaction, std::span<const ParsedCommand> commands) {
+  const bool executes = std::any_of(commands.begin(), commands.end(), [](const auto& command) {
+    return command.entry != nullptr && command.entry->full_name == "exec";
+  });
+  return executes ? transaction.bytes.size() : 0;
+}
+
+}  // namespace
 
 Connection::Connection(ConnectionServices& services) : services_(services) {
   session.connection = this;
@@ -135,7 +146,9 @@ void Connection::Process(std::string_view* input, CommandBatch batch) {
     std::span<const ParsedCommand> commands = batch.commands;
     const bool executes = !commands.empty();
     if (executes) {
-      const auto bytes = static_cast<size_t>(commands.back().rest.data() - input->data());
+      auto bytes = static_cast<size_t>(commands.back().rest.data() - input->data());
+      if (session.transaction != nullptr) [[unlikely]]
+        bytes += QueuedBytes(*session.transaction, commands);
       if (held_over || !services_.large_intake.Admits(this, bytes)) [[unlikely]]
         return reader_.Forget();
     }
