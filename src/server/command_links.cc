@@ -99,7 +99,7 @@ void PassedClient::OnReply(std::string_view bytes, bool whole, Lsn lsn) {
     if (transaction != nullptr && session.tracking != nullptr && ReadsData(*transaction))
       links_.host_.services().tracking.TellEverything(links_.host_, session);
     transaction.reset();
-    session.waits_elsewhere = skips = false;
+    session.switches.waits_elsewhere = skips = false;
     EndHolding();
   }
   if (whole) since_micros = 0;
@@ -110,7 +110,7 @@ void PassedClient::OnReply(std::string_view bytes, bool whole, Lsn lsn) {
 void PassedClient::OnMoved(std::string requests) {
   Session& session = connection_.session;
   watches_lost = watches_lost || watches;
-  watches = session.waits_elsewhere = session.in_command = false;
+  watches = session.switches.waits_elsewhere = session.in_command = false;
   TellAskers(unblockings.Lost());
   if (session.ended()) return;
   EndHolding();
@@ -271,10 +271,10 @@ CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry&
   // A leader may send calls back again and again: that ends, too.
   if (!may_pass || IsLate(*client)) return Wait(client, doing, error);
   PutCall(end, client, session, command, args, doing);
-  session.waits_elsewhere = session.waits_elsewhere || command.Has(kBlocking);
+  session.switches.waits_elsewhere = session.switches.waits_elsewhere || command.Has(kBlocking);
   // What waits for others may do so for ever, and nothing is to be held back for as long, nor
   // behind it.
-  if (session.waits_elsewhere) client->EndHolding();
+  if (session.switches.waits_elsewhere) client->EndHolding();
   client->skips = session.reply_mode == ReplyMode::kSkipping;
   if (IsWatch(command)) client->watches = true;
   if (command.full_name == "unwatch") client->watches = client->watches_lost = false;

@@ -60,7 +60,7 @@ class PassedClient final : public CallClient {
   void OnUnblocked(uint64_t number, bool done) override;
   bool TakesMore() const override;
   bool KeepsChannel() const override { return watches; }
-  bool WaitsForOthers() const override { return connection_.session.waits_elsewhere; }
+  bool WaitsForOthers() const override { return connection_.session.switches.waits_elsewhere; }
 
   Connection& connection() { return connection_; }
   // What it was told so far this node may lack.

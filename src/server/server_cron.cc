@@ -104,7 +104,7 @@ void Server::CheckConnections() {
     const Session& session = connection->session;
     (void)Recount(connection);
     const bool idle = timeout_micros > 0 && now - session.last_activity_micros > timeout_micros &&
-                      !session.pubsub && !session.blocked() && !session.monitor &&
+                      !session.pubsub && !IsBlocked(session) && !session.monitor &&
                       !connection->calls_under_way() && session.peer == PeerRole::kNone &&
                       !connection->IsTaking();
     const bool slow = now - session.created_micros > kHandshakeMicros && connection->handshaking();

@@ -21,7 +21,7 @@ std::string Flags(const Session& session) {
   if (session.monitor) flags += 'O';
   if (session.pubsub) flags += 'P';
   if (session.in_multi()) flags += 'x';
-  if (session.blocked()) flags += 'b';
+  if (IsBlocked(session)) flags += 'b';
   if (session.tracking) flags += 't';
   if (session.tracking && session.tracking->broken_redirect) flags += 'R';
   if (session.tracking && session.tracking->bcast) flags += 'B';

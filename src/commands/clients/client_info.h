@@ -16,6 +16,11 @@ namespace cellar {
 // One line, with a newline. `now_micros` is the wall clock.
 std::string ClientLine(const Session& session, int64_t now_micros);
 
+// Whether it gets no answer before something else has happened, as CLIENT LIST and INFO count it.
+inline bool IsBlocked(const Session& session) {
+  return session.task != nullptr || session.postponed || session.switches.waits_elsewhere;
+}
+
 // Whether it is a channel: a session of commands that another node has passed on. Then whose,
 // "host:port".
 bool IsChannel(const Session& session);

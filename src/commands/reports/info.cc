@@ -12,6 +12,7 @@
 
 #include "cellar/version.h"
 #include "commands/arguments/arguments.h"
+#include "commands/clients/client_info.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/session/host.h"
 #include "commands/session/info_data.h"
@@ -102,7 +103,7 @@ void ClientsSection(Host& host, InfoWriter& out) {
   size_t watching = 0;
   size_t watches = 0;
   host.ForEachSession([&](Session& session) {
-    blocked += session.blocked() ? 1 : 0;
+    blocked += IsBlocked(session) ? 1 : 0;
     pubsub += session.pubsub ? 1 : 0;
     peers += session.peer != PeerRole::kNone ? 1 : 0;
     watching += session.transaction && !session.transaction->watches.empty() ? 1 : 0;

@@ -67,9 +67,10 @@ struct ReplyGate {
 struct SessionSwitches {
   bool no_evict{false};
   bool no_touch{false};
-  bool reads_stale{false};    // READONLY: its reads need not see what it was told of
-  bool redirects{false};      // CLIENT CAPA redirect: it goes to the leader by itself
-  bool queues_judged{false};  // what it queues has been judged by the node that it comes from
+  bool reads_stale{false};      // READONLY: its reads need not see what it was told of
+  bool redirects{false};        // CLIENT CAPA redirect: it goes to the leader by itself
+  bool queues_judged{false};    // what it queues has been judged by the node that it comes from
+  bool waits_elsewhere{false};  // what was passed on to another node may wait for others
 };
 
 struct Session {
@@ -88,13 +89,12 @@ struct Session {
   SessionLife life{SessionLife::kOpen};
   bool monitor{false};
   bool unix_socket{false};
-  bool exec_running{false};     // the commands of an EXEC are being executed
-  bool flush_pending{false};    // is in the server's list of outputs to flush
-  bool in_command{false};       // a reply is being written: pushes go to `pushes`
-  bool postponed{false};        // CLIENT PAUSE, or read_ticket: the next command waits
-  bool waits_elsewhere{false};  // what was passed on to another node may wait for others
-  bool restricted{false};       // its user may not do everything: access control asks
-  bool gate_grows{false};       // the last of `gates` is of this turn
+  bool exec_running{false};   // the commands of an EXEC are being executed
+  bool flush_pending{false};  // is in the server's list of outputs to flush
+  bool in_command{false};     // a reply is being written: pushes go to `pushes`
+  bool postponed{false};      // CLIENT PAUSE, or read_ticket: the next command waits
+  bool restricted{false};     // its user may not do everything: access control asks
+  bool gate_grows{false};     // the last of `gates` is of this turn
   PeerRole peer{PeerRole::kNone};
   SessionSwitches switches;
   bool input_ended{false};  // the client sends no more; it gets the replies to what it has sent
@@ -145,8 +145,6 @@ struct Session {
     return task == nullptr && peer == PeerRole::kNone && life == SessionLife::kOpen && !postponed &&
            output.size() + output_in_flight < kOutputPauseBytes;
   }
-  // What CLIENT LIST and INFO call blocked: it gets no answer before something else has happened.
-  bool blocked() const { return task != nullptr || postponed || waits_elsewhere; }
   // Nothing of it is carried out or sent any more.
   bool ended() const { return life == SessionLife::kEnded; }
   bool ending() const { return life != SessionLife::kOpen; }
