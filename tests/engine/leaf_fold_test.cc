@@ -239,7 +239,12 @@ TEST_CASE("Cells that come by runs are what a scan gives out", "[aggregate]") {
       const AggregateRequest request = RequestOfNumbers(random);
       const CellOptions cells = CellsOfLongRows(random);
       RowOptions rows;
-      if (random.OneIn(3)) rows.where = {{Predicate::Kind::kColumnExists, "f", "7"}};
+      if (random.OneIn(3)) {
+        rows.where.push_back({.kind = Predicate::Kind::kColumnExists,
+                              .family = "f",
+                              .qualifier = "7",
+                              .literal = {}});
+      }
       // The same function twice is refused.
       if (!AggregatePlan::Compile(rig.schema(), request, cells.columns, false).ok()) continue;
       ++compared;
