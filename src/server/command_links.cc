@@ -576,6 +576,15 @@ void CommandLinks::ForEachSession(const std::function<void(Session&)>& visit) {
   for (CommandServant* servant : servants) visit(servant->session());
 }
 
+// They stand in the order in which they were made, and so of their ids.
+Session* CommandLinks::FindSession(uint64_t id) const {
+  const auto found = std::lower_bound(
+      servants_.begin(), servants_.end(), id,
+      [](CommandServant* servant, uint64_t wanted) { return servant->session().id < wanted; });
+  const bool is_there = found != servants_.end() && (*found)->session().id == id;
+  return is_there ? &(*found)->session() : nullptr;
+}
+
 bool CommandLinks::has_tasks() const {
   return std::any_of(servants_.begin(), servants_.end(),
                      [](const CommandServant* servant) { return servant->running(); });

@@ -136,6 +136,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   bool lags() const;
   // Sessions of other nodes' clients.
   void ForEachSession(const std::function<void(Session&)>& visit);
+  Session* FindSession(uint64_t id) const;
   // A slice of each long command of theirs, as long as there is time. Whether there are any that
   // need no waking.
   void RunTasks(const TaskBudget& budget, bool woken);
