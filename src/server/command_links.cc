@@ -368,16 +368,16 @@ bool CommandLinks::Lags(Session& session, const CommandEntry& command, Doing doi
   const bool in_feeds = doing.reads && ReadsFeeds(session, command);
   if (!IsBehind(*client, in_feeds)) return false;
   const bool waits = Wait(client, {.writes = false, .reads = true}, error) == Outcome::kWaits;
-  if (waits && in_feeds) AskForSync(*client);
+  if (waits && in_feeds) AskForSync(client->since_micros);
   using Lags = PassedClient::Lags;
   client->lags = !waits ? Lags::kNo : in_feeds ? Lags::kFeeds : Lags::kState;
   return true;
 }
 
 // No more often than feed-sync says, unless that is too long for who waits.
-void CommandLinks::AskForSync(const PassedClient& client) {
+void CommandLinks::AskForSync(int64_t since_micros) {
   Store& store = host_.store();
-  if (now() - client.since_micros < host_.services().config.cluster_wait * 500)
+  if (now() - since_micros < host_.services().config.cluster_wait * 500)
     return store.feed_log().AskForSync();
   if (store.journal().durable_appended() < store.journal().appended())
     store.journal().RequestSync();

@@ -542,11 +542,12 @@ class PassedOn(AnyNodeCase):
         self.assert_at_rest(self.members)
 
     def test_feeds_tell_what_their_connection_has_written(self):
-        """Also what is on no disk of this node yet, and in an EXEC."""
+        """Also what is on no disk of the node that reads yet, and in an EXEC."""
         leader, follower = self.begin(appendfsync="everysec")
         leader.run("FEED CREATE changes ON 1 t")
         link = Link(follower.port)
-        for number in range(1, 31):
+        for number in range(1, 41):
+            follower.run("CONFIG", "SET", "cluster-reads", "local" if number <= 20 else "leader")
             got = link.run(("CPUT", "t", f"r{number}", "f:x", "1"), "XLEN changes", "XREVRANGE changes + - COUNT 1",
                            ("CPUT", "t", f"r{number}", "f:x", "2"), "MULTI", "XLEN changes", "EXEC")
             self.assertEqual([b"OK", 2 * number], got[:2])
