@@ -368,16 +368,16 @@ bool CommandLinks::Lags(Session& session, const CommandEntry& command, Doing doi
   const bool in_feeds = doing.reads && ReadsFeeds(session, command);
   if (!IsBehind(*client, in_feeds)) return false;
   const bool waits = Wait(client, {.writes = false, .reads = true}, error) == Outcome::kWaits;
-  if (waits && in_feeds) AskForSync(*client);
+  if (waits && in_feeds) AskForSync(client->since_micros);
   using Lags = PassedClient::Lags;
   client->lags = !waits ? Lags::kNo : in_feeds ? Lags::kFeeds : Lags::kState;
   return true;
 }
 
 // No more often than feed-sync says, unless that is too long for who waits.
-void CommandLinks::AskForSync(const PassedClient& client) {
+void CommandLinks::AskForSync(int64_t since_micros) {
   Store& store = host_.store();
-  if (now() - client.since_micros < host_.services().config.cluster_wait * 500)
+  if (now() - since_micros < host_.services().config.cluster_wait * 500)
     return store.feed_log().AskForSync();
   if (store.journal().durable_appended() < store.journal().appended())
     store.journal().RequestSync();
@@ -574,6 +574,15 @@ void CommandLinks::OnPoll() { WakeAll(); }
 void CommandLinks::ForEachSession(const std::function<void(Session&)>& visit) {
   const std::vector<CommandServant*> servants = servants_;
   for (CommandServant* servant : servants) visit(servant->session());
+}
+
+// They stand in the order in which they were made, and so of their ids.
+Session* CommandLinks::FindSession(uint64_t id) const {
+  const auto found = std::lower_bound(
+      servants_.begin(), servants_.end(), id,
+      [](CommandServant* servant, uint64_t wanted) { return servant->session().id < wanted; });
+  const bool is_there = found != servants_.end() && (*found)->session().id == id;
+  return is_there ? &(*found)->session() : nullptr;
 }
 
 bool CommandLinks::has_tasks() const {

@@ -136,6 +136,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   bool lags() const;
   // Sessions of other nodes' clients.
   void ForEachSession(const std::function<void(Session&)>& visit);
+  Session* FindSession(uint64_t id) const;
   // A slice of each long command of theirs, as long as there is time. Whether there are any that
   // need no waking.
   void RunTasks(const TaskBudget& budget, bool woken);
@@ -171,14 +172,13 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   void AddServant(CommandServant* servant) override { servants_.push_back(servant); }
   void RemoveServant(CommandServant* servant) override { std::erase(servants_, servant); }
   Lsn released() const override { return released_; }
+  void AskForSync(int64_t since_micros) override;
 
   SetNode* set() const { return host_.replication().set(); }
   int64_t now() const { return host_.clock().MonotonicMicros(); }
   FrameHead Head() const;
   uint64_t CountMemory() const;
   bool ReadsElsewhere(const Session& session, const CommandEntry& command, Arguments args) const;
-  // Of the log here, for a client that waits for what feeds tell.
-  void AskForSync(const PassedClient& client);
   // What the client was told of is not here yet; or not told by the feeds here.
   bool IsBehind(const PassedClient& client, bool in_feeds) const;
   // It must wait until what is under way for it has been answered.

@@ -18,6 +18,7 @@
 #include "commands/session/transaction.h"
 #include "replica/replication.h"
 #include "replica/set_node.h"
+#include "server/local_reads.h"
 
 namespace cellar {
 
@@ -96,7 +97,16 @@ bool CommandServant::Execute(std::string_view text, uint8_t flags) {
 }
 
 bool CommandServant::Run(std::span<const std::string_view> words) {
-  if (IsOfOthersUsers(words)) {
+  const CommandEntry* const command = CommandOf(words);
+  if (FeedsLag(command)) {
+    if (!WaitsTooLong()) return false;
+    DiscardTransaction(host_, session_);
+    session_.writer().Error(
+        "TRYAGAIN what this connection has been told of is not told by feeds yet");
+    return true;
+  }
+  lags_since_micros_ = 0;
+  if (IsOfOthersUsers(command)) {
     session_.writer().Error(
         "ERR the users of the set cannot be changed: its leader has users of its own "
         "(cluster-acl no)");
@@ -111,12 +121,33 @@ bool CommandServant::Run(std::span<const std::string_view> words) {
 
 // A node that goes by the users of the set passes their changes on to a leader that does not: that
 // one would change its own alone.
-bool CommandServant::IsOfOthersUsers(std::span<const std::string_view> words) const {
+bool CommandServant::IsOfOthersUsers(const CommandEntry* command) const {
+  return command != nullptr && SetUsers::IsChange(*command) && !host_.services().config.cluster_acl;
+}
+
+// The subcommand, if there is one; null: none of that name.
+const CommandEntry* CommandServant::CommandOf(std::span<const std::string_view> words) const {
   const CommandEntry* const command = host_.services().commands.Find(words[0]);
-  if (command == nullptr || command->subcommands.empty() || words.size() < 2) return false;
-  const CommandEntry* const subcommand = CommandTable::FindSubcommand(*command, words[1]);
-  return subcommand != nullptr && SetUsers::IsChange(*subcommand) &&
-         !host_.services().config.cluster_acl;
+  if (command == nullptr || command->subcommands.empty() || words.size() < 2) return command;
+  return CommandTable::FindSubcommand(*command, words[1]);
+}
+
+// Others may have on their disks what this node has not on its own.
+bool CommandServant::FeedsLag(const CommandEntry* command) {
+  return command != nullptr && depends_on_.seq > 0 && ReadsFeeds(session_, *command) &&
+         depends_on_.seq > ShownByFeeds(host_.store()).seq;
+}
+
+// As long as at the client's own node.
+bool CommandServant::WaitsTooLong() {
+  const int64_t now = host_.clock().MonotonicMicros();
+  if (lags_since_micros_ == 0) lags_since_micros_ = now;
+  if (now - lags_since_micros_ >= host_.services().config.cluster_wait * 1000) {
+    lags_since_micros_ = 0;
+    return true;
+  }
+  keeper_.AskForSync(lags_since_micros_);
+  return false;
 }
 
 // What waits for no record may have been read in any that is released.

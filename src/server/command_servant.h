@@ -35,6 +35,8 @@ class CommandServantHost {
   virtual void RemoveServant(CommandServant* servant) = 0;
   // Up to which record replies may be told.
   virtual Lsn released() const = 0;
+  // Of the log, for who has waited since then for what feeds tell.
+  virtual void AskForSync(int64_t since_micros) = 0;
 };
 
 class CommandServant final : public CallServant {
@@ -70,7 +72,11 @@ class CommandServant final : public CallServant {
  private:
   // One command; false: it must wait, and nothing was done.
   bool Run(std::span<const std::string_view> words);
-  bool IsOfOthersUsers(std::span<const std::string_view> words) const;
+  const CommandEntry* CommandOf(std::span<const std::string_view> words) const;
+  bool IsOfOthersUsers(const CommandEntry* command) const;
+  // It reads feeds, and they do not show yet what its client was told of.
+  bool FeedsLag(const CommandEntry* command);
+  bool WaitsTooLong();
   void NoteDependence();
   // What the log has got since `before_micros`, the commit time of its last step then.
   int64_t LastStep() const;
@@ -84,6 +90,7 @@ class CommandServant final : public CallServant {
   uint64_t sent_bytes_{0};
   size_t head_{0};  // of the output: what is sent
   Lsn depends_on_{};
+  int64_t lags_since_micros_{0};  // a read of feeds has waited since (monotonic); 0: none waits
   // Of calls with kCallTells; the entry is told of the older ones, which are still to be released,
   // as of what others write.
   struct Written {

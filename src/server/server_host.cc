@@ -244,7 +244,8 @@ ClusterFigures Server::cluster_figures() const {
 
 Session* Server::FindSession(uint64_t id) {
   const auto found = connections_by_id_.find(id);
-  return found == connections_by_id_.end() ? nullptr : &found->second->session;
+  return found == connections_by_id_.end() ? command_links_.FindSession(id)
+                                           : &found->second->session;
 }
 
 void Server::KillSession(Session& session) {

@@ -542,11 +542,12 @@ class PassedOn(AnyNodeCase):
         self.assert_at_rest(self.members)
 
     def test_feeds_tell_what_their_connection_has_written(self):
-        """Also what is on no disk of this node yet, and in an EXEC."""
+        """Also what is on no disk of the node that reads yet, and in an EXEC."""
         leader, follower = self.begin(appendfsync="everysec")
         leader.run("FEED CREATE changes ON 1 t")
         link = Link(follower.port)
-        for number in range(1, 31):
+        for number in range(1, 41):
+            follower.run("CONFIG", "SET", "cluster-reads", "local" if number <= 20 else "leader")
             got = link.run(("CPUT", "t", f"r{number}", "f:x", "1"), "XLEN changes", "XREVRANGE changes + - COUNT 1",
                            ("CPUT", "t", f"r{number}", "f:x", "2"), "MULTI", "XLEN changes", "EXEC")
             self.assertEqual([b"OK", 2 * number], got[:2])
@@ -554,9 +555,32 @@ class PassedOn(AnyNodeCase):
             self.assertEqual([2 * number + 1], got[-1])  # with that of the feed itself
         # Another one sees what there is.
         other = Link(follower.port)
-        self.assertLessEqual(60, other.run("XLEN changes")[0])
+        self.assertLessEqual(80, other.run("XLEN changes")[0])
         for one in (link, other):
             one.close()
+        self.assert_at_rest(self.members)
+
+    def test_feeds_tell_who_may_read_them(self):
+        """Also those of what the owner alone judges, and while they wait there."""
+        leader, follower = self.begin()
+        leader.run("FEED CREATE changes ON 1 t")
+        leader.run("ACL SETUSER ann ON >secret +@all %R~t:open")
+        leader.run("CPUT t a f:x 1")
+        follower.run("CONFIG SET cluster-reads leader")
+        link = Link(follower.port)
+        self.wait_until(lambda: link.run("AUTH ann secret")[0] == b"OK", "ann is not known")
+        for read in ("XRANGE changes - +", "XLEN changes", "XREAD STREAMS changes 0", "XREAD BLOCK 0 STREAMS changes $"):
+            self.assertIsInstance(link.run(read)[0], redis.exceptions.NoPermissionError, read)
+        leader.run("ACL SETUSER ann %R~t:*")
+        self.wait_until(lambda: link.run("XLEN changes") == [2], lambda: link.run("XLEN changes"))
+        link.send("XREAD BLOCK 0 STREAMS changes $")
+        self.wait_until(lambda: any(line["user"] == "ann" and "b" in line["flags"] for line in leader.redis.client_list()),
+                        "it does not wait")
+        leader.run("ACL SETUSER ann resetkeys %R~t:open")
+        self.assertIsInstance(link.read(), redis.exceptions.NoPermissionError)
+        leader.run("CPUT t b f:x 1")
+        self.assertIsInstance(link.run("XLEN changes")[0], redis.exceptions.NoPermissionError)
+        link.close()
         self.assert_at_rest(self.members)
 
     def load_numbers(self, leader):

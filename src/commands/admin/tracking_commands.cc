@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "commands/clients/authentication.h"
+#include "commands/clients/client_info.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "commands/session/tracking.h"
@@ -24,7 +25,8 @@ Result<TrackingState> ParseOptions(Host& host, ArgumentCursor at,
         return Refused("A client can only redirect to a single other client");
       }
       ASSIGN_OR_RETURN(const int64_t id, at.TakeInteger());
-      if (id < 1 || host.FindSession(static_cast<uint64_t>(id)) == nullptr) {
+      const Session* const target = id < 1 ? nullptr : host.FindSession(static_cast<uint64_t>(id));
+      if (target == nullptr || IsChannel(*target)) {
         return Refused("The client ID you want redirect to does not exist");
       }
       options.redirect = static_cast<uint64_t>(id);
