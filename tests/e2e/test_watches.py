@@ -4,7 +4,7 @@ import threading
 import time
 import unittest
 
-from cellar_server import not_on_a_follower, wait_until
+from cellar_server import AWAIT_SECONDS_MAX, not_on_a_follower, wait_until
 from wire import OK, WireTest
 
 from model import resp
@@ -31,7 +31,7 @@ class WatchCase(WireTest):
             self.does(f"CPUT t {row} f:a 1 f:b 2")
 
     def connect(self):
-        client = resp.Client(self.server_port, 2, timeout=60)
+        client = resp.Client(self.server_port, 2, timeout=AWAIT_SECONDS_MAX)
         self.addCleanup(client.close)
         return client
 
@@ -193,6 +193,7 @@ class ReloadTest(WatchCase):
             while thread.is_alive() or reloads == 0:
                 self.does("DEBUG RELOAD")
                 reloads += 1
+                time.sleep(0.001 * reloads)  # where each takes long, what goes on has its turns between
             thread.join()
             self.assertFalse(replies[0] != expected, command)
         self.does("CPUT t r f:a 1", "DEBUG DIGEST")
@@ -217,7 +218,7 @@ class ReloadTest(WatchCase):
         self.assertEqual(after["aof_durable_lsn"], after["aof_last_lsn"], (before, after))
 
     def test_tracked_tables_are_as_they_were(self):
-        reader = resp.Client(self.server.port, 3, timeout=60)
+        reader = resp.Client(self.server.port, 3, timeout=AWAIT_SECONDS_MAX)
         self.addCleanup(reader.close)
         reader.call("CLIENT", "TRACKING", "ON")
         reader.call("CGET", "t", "r", "f:a")
@@ -243,7 +244,7 @@ class OtherStateTest(WatchCase):
 
     def test_caches_are_told_to_forget_everything(self):
         self.does("SAVE", "CPUT t r f:a 5")
-        reader = resp.Client(self.server.port, 3, timeout=60)
+        reader = resp.Client(self.server.port, 3, timeout=AWAIT_SECONDS_MAX)
         self.addCleanup(reader.close)
         reader.call("CLIENT", "TRACKING", "ON")
         self.assertEqual(reader.call("CGET", "t", "r", "f:a"), b"5")

@@ -44,6 +44,18 @@ class Growing {
     rig_.journal->Flush();
     REQUIRE(rig_.WaitReleased());
   }
+  // The same, but they cannot be synced at first: the writer gives their segment up, and writes them
+  // once more into the next one. They stand in the first one alone while `between` is called.
+  template <typename Between>
+  void GrowTwice(Between between) {
+    disk_.FailSyncsOf(".log");
+    for (uint64_t i = 1 + random_.Below(5); i > 0; --i) REQUIRE(rig_.Write().ok());
+    rig_.journal->Flush();
+    REQUIRE(rig_.WaitUntil([this] { return !rig_.journal->healthy(); }));
+    between();
+    disk_.Heal();
+    REQUIRE(rig_.WaitReleased());
+  }
   FaultyFileSystem& disk() { return disk_; }
   Manifest manifest() const { return rig_.journal->CopyManifest(); }
   Lsn last() const { return rig_.lsn; }
@@ -71,6 +83,39 @@ TEST_CASE("A stream of the log goes on where it found the end", "[store]") {
         REQUIRE(!wire.empty());
         CheckRecords(wire, &next);
       }
+    }
+    CHECK(next == log.last().seq + 1);
+  }
+}
+
+TEST_CASE("A stream of the log goes on behind a segment that its writer has given up", "[store]") {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    INFO("seed " << seed);
+    Growing log(seed);
+    uint64_t next = 1;
+    auto opened = LogStream::Open(log.disk(), "db", log.manifest(), RecordName{});
+    REQUIRE(opened.ok());
+    const auto read = [&](LogStream* stream, uint64_t* at, Lsn last) {
+      std::string wire;
+      REQUIRE(stream->Read(log.manifest(), last, log.SomeBytes(), &wire).ok());
+      CheckRecords(wire, at);
+      return !wire.empty();
+    };
+    for (int round = 0; round < 20; ++round) {
+      log.Grow();
+      // In some rounds it has what is written twice from where it is written first.
+      log.GrowTwice([&] {
+        if (round % 3 == 0) return;
+        while (read(opened->stream.get(), &next, log.last())) continue;
+      });
+      log.Grow();
+      while (opened->stream->position() < log.last())
+        REQUIRE(read(opened->stream.get(), &next, log.last()));
+      // As one that comes now does.
+      auto late = LogStream::Open(log.disk(), "db", log.manifest(), RecordName{});
+      uint64_t at = 1;
+      while (late->stream->position() < log.last())
+        REQUIRE(read(late->stream.get(), &at, log.last()));
     }
     CHECK(next == log.last().seq + 1);
   }

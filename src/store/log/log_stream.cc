@@ -38,6 +38,7 @@ Result<LogStream::Opened> LogStream::Open(FileSystem& files, const std::string& 
   if (!inside) {
     const bool same = after.lsn == Lsn{} || stream->position_.commit_micros == after.commit_micros;
     opened.found = same ? Found::kYes : Found::kDiverged;
+    stream->given_ = after.lsn;
     if (same) opened.stream = std::move(stream);
     return opened;
   }
@@ -49,6 +50,7 @@ Result<LogStream::Opened> LogStream::Open(FileSystem& files, const std::string& 
   const bool same = record.lsn == after.lsn && record.commit_micros == after.commit_micros &&
                     (after.identity == 0 || after.identity == IdentityOf(record));
   opened.found = same ? Found::kYes : Found::kDiverged;
+  stream->given_ = after.lsn;
   if (same) opened.stream = std::move(stream);
   return opened;
 }
@@ -78,6 +80,7 @@ Status LogStream::OpenSegment(const SegmentEntry& entry) {
   RETURN_IF_ERROR(window_.Open(entry.number));
   ASSIGN_OR_RETURN(const SegmentHeader header, window_.ReadHeader());
   position_ = LogPosition::BehindHeader(header);
+  end_ = entry.end ? entry.end->offset : UINT64_MAX;
   return Status::Ok();
 }
 
@@ -86,10 +89,34 @@ Result<bool> LogStream::Next(Lsn last, LogRecord* record) {
     return ReadRecordAt(bytes, &position_, record);
   };
   do {
-    if (position_.last >= last) return false;
+    if (position_.last >= last || position_.offset >= end_) return false;
     ASSIGN_OR_RETURN(const bool there, window_.Read(position_.offset, decode));
     if (!there) return false;
   } while (!record->is_entry());
+  return true;
+}
+
+// A writer that gives a segment up writes what was not known to be durable there once more, at the
+// front of the next one: the end that the manifest tells is before these records, of which some may
+// have been given out by then.
+Result<bool> LogStream::OpenNext(const Manifest& manifest) {
+  const auto is_open = [this](const SegmentEntry& entry) {
+    return entry.number == window_.number();
+  };
+  const auto open = std::find_if(manifest.segments.begin(), manifest.segments.end(), is_open);
+  if (open != manifest.segments.end() && end_ == UINT64_MAX && open->end) {
+    end_ = open->end->offset;
+    if (position_.offset < end_) return true;
+  }
+  const auto next =
+      std::find_if(manifest.segments.begin(), manifest.segments.end(),
+                   [this](const SegmentEntry& entry) { return entry.number > window_.number(); });
+  if (next == manifest.segments.end()) return false;
+  if (next->after > given_)
+    return Status::Error(ErrorCode::kCorruption, "the log does not go on where a segment ends");
+  RETURN_IF_ERROR(OpenSegment(*next));
+  if (position_.version != kLogVersion)
+    return Status::Error(ErrorCode::kCorruption, "the log goes on in an older format");
   return true;
 }
 
@@ -97,25 +124,20 @@ Result<bool> LogStream::Next(Lsn last, LogRecord* record) {
 // the other end has a log of its own.
 Status LogStream::Read(const Manifest& manifest, Lsn last, size_t bytes_max, std::string* out) {
   const size_t begin = out->size();
-  while (position_.last < last && out->size() - begin < bytes_max) {
-    LogRecord record;
+  LogRecord record;
+  while (given_ < last && out->size() - begin < bytes_max) {
     ASSIGN_OR_RETURN(const bool there, Next(last, &record));
-    if (there) {
-      const size_t at = out->size();
-      out->resize(at + kRecordHeaderBytes + record.payload.size());
-      LayOutRecord(&(*out)[at], 0, record, record.payload);
-      (void)SealRecord(&(*out)[at]);
+    if (!there) {
+      ASSIGN_OR_RETURN(const bool more, OpenNext(manifest));
+      if (!more) return Status::Ok();
       continue;
     }
-    // Behind the end of this segment: what goes on from there?
-    const auto next = std::find_if(
-        manifest.segments.begin(), manifest.segments.end(), [this](const SegmentEntry& entry) {
-          return entry.after == position_.last && entry.number > window_.number();
-        });
-    if (next == manifest.segments.end()) return Status::Ok();
-    RETURN_IF_ERROR(OpenSegment(*next));
-    if (position_.version != kLogVersion)
-      return Status::Error(ErrorCode::kCorruption, "the log goes on in an older format");
+    if (record.lsn <= given_) continue;
+    const size_t at = out->size();
+    out->resize(at + kRecordHeaderBytes + record.payload.size());
+    LayOutRecord(&(*out)[at], 0, record, record.payload);
+    (void)SealRecord(&(*out)[at]);
+    given_ = record.lsn;
   }
   return Status::Ok();
 }

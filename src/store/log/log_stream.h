@@ -62,7 +62,7 @@ class LogStream {
   Status Read(const Manifest& manifest, Lsn last, size_t bytes_max, std::string* out);
 
   // The last record given out, or where it was opened.
-  Lsn position() const { return position_.last; }
+  Lsn position() const { return given_; }
 
  private:
   LogStream(FileSystem& files, std::string directory)
@@ -71,11 +71,15 @@ class LogStream {
   static constexpr size_t kReadBytes{1 << 20};
 
   Status OpenSegment(const SegmentEntry& entry);
-  // The record at position_, if it is there; moves position_ behind it.
+  // The record at position_, if it is there and counts; moves position_ behind it.
   Result<bool> Next(Lsn last, LogRecord* record);
+  // Where it goes on behind that. False: nowhere yet.
+  Result<bool> OpenNext(const Manifest& manifest);
 
   SegmentWindow window_;
-  LogPosition position_;  // in its segment
+  LogPosition position_;      // in its segment
+  uint64_t end_{UINT64_MAX};  // of that; an open one has none
+  Lsn given_;
 };
 
 }  // namespace cellar
