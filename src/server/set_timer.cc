@@ -13,6 +13,8 @@ void SetTimer::Open(uv_loop_t* loop) {
 
 // Never by the loop's own idea of the time, which may be of the turn's beginning.
 void SetTimer::Update(int64_t due_micros) {
+  // What was read may have put off the time that waited for it.
+  if (waits_ && due_micros > clock_.MonotonicMicros()) waits_ = false;
   if (due_micros == due_micros_) return;
   due_micros_ = due_micros;
   if (due_micros == INT64_MAX) {

@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import unittest
 
+import redis
+
 from cellar_server import START_SECONDS_MAX, binary
 from replica_sets import STEADY_MS, Member, ReplicaSetCase
 
@@ -100,11 +102,19 @@ class OlderCopyTest(ReplicaSetCase):
         shutil.copytree(member.directory, copy)
         return copy
 
-    def load(self, leader, prefix, count=1000):
-        pipe = leader.redis.pipeline(transaction=False)
-        for i in range(count):
-            pipe.execute_command("CPUT", "t", f"{prefix}{i}", "f:a", str(i))
-        pipe.execute()
+    def load(self, leader, prefix, members, count=1000):
+        """By that leader, also where it loses its lead in between: `members` are those that run."""
+        def loaded():
+            pipe = leader.redis.pipeline(transaction=False)
+            for i in range(count):
+                pipe.execute_command("CPUT", "t", f"{prefix}{i}", "f:a", str(i))
+            try:
+                pipe.execute()
+            except redis.RedisError:
+                self.hand_over(members, to=leader)
+                return False
+            return True
+        self.wait_until(loaded, lambda: leader.server.log()[-2000:])
 
     def assert_refused(self, member):
         member.server.spawn()
@@ -116,14 +126,14 @@ class OlderCopyTest(ReplicaSetCase):
         members = self.found(replica_election_timeout=STEADY_MS)
         leader = self.wait_leader(members)
         leader.run("TABLE CREATE t FAMILY f")
-        self.load(leader, "before", 100)
+        self.load(leader, "before", members, 100)
         self.assert_equal(members)
         follower = next(member for member in members if member is not leader)
         follower.server.kill()
         copy = self.copy_of(follower)
         follower.server.start()
         self.assert_equal(members)
-        self.load(leader, "later")
+        self.load(leader, "later", members)
         self.assert_equal(members)
         follower.server.kill()
         self.put_back(follower, copy)
@@ -140,7 +150,7 @@ class OlderCopyTest(ReplicaSetCase):
         members = self.found(replica_election_timeout=STEADY_MS)
         leader = self.wait_leader(members)
         leader.run("TABLE CREATE t FAMILY f")
-        self.load(leader, "before", 100)
+        self.load(leader, "before", members, 100)
         self.assert_equal(members)
         older, behind = [member for member in members if member is not leader]
         older.server.kill()
@@ -149,7 +159,7 @@ class OlderCopyTest(ReplicaSetCase):
         self.assert_equal(members)
         # What is acknowledged now is on the leader and on the one that will forget it.
         behind.server.kill()
-        self.load(leader, "later")
+        self.load(leader, "later", [leader, older])
         leader.server.kill()
         older.server.kill()
         self.put_back(older, copy)

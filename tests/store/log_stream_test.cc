@@ -44,8 +44,8 @@ class Growing {
     rig_.journal->Flush();
     REQUIRE(rig_.WaitReleased());
   }
-  // The same, but they cannot be synced at first: the writer gives their segment up, and writes them
-  // once more into the next one. They stand in the first one alone while `between` is called.
+  // The same, but they cannot be synced at first: the writer gives their segment up, and writes
+  // them once more into the next one. They stand in the first one alone while `between` is called.
   template <typename Between>
   void GrowTwice(Between between) {
     disk_.FailSyncsOf(".log");

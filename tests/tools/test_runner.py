@@ -55,7 +55,7 @@ class RunnerTest(unittest.TestCase):
     def test_what_a_sanitizer_says_of_a_program_counts(self):
         """Also where no test sees it: a server that leaks says so when it ends."""
         told = ("  def test_a(self):\n"
-                "    path = os.environ['{}_OPTIONS'].split('log_path=')[1]\n"
+                "    path = os.environ['{}_OPTIONS'].split('log_path=')[-1]\n"
                 "    with open(path + '.17', 'w') as file: file.write('runtime error: it is damaged')\n")
         seen = self.run_files(asan=told.format("ASAN"), ubsan=told.format("UBSAN"), tsan=told.format("TSAN"))
         for outcome in seen.values():

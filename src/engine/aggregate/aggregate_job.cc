@@ -131,6 +131,7 @@ ScanStats AggregateJob::stats() const {
   if (leaves_ != nullptr) AddStats(leaves_->stats(), &stats);
   for (const std::unique_ptr<Helper>& helper : helpers_) AddStats(helper->stats, &stats);
   if (leaves_ == nullptr && helpers_.empty()) stats = scan_->stats();
+  stats.groups = std::max(stats.groups, scan_->stats().groups);  // those of conditions too
   return stats;
 }
 
@@ -275,6 +276,7 @@ void AggregateJob::Detach(const std::vector<std::string>& split_keys) {
 
 // What the first slice has folded is folded again: that is less than a piece.
 void AggregateJob::GoOverToPieces() {
+  CELLAR_ASSERT(where_.empty());  // they are one thread's
   leaves_.reset();
   fold_.reset();
   groups_ = std::make_unique<AggregateGroups>(plan_);

@@ -18,7 +18,8 @@ constexpr size_t kRunCells{64};
 constexpr uint8_t kLoneRows{31};
 // Of a column with which a run begins.
 constexpr size_t kUnknownBytes{SIZE_MAX};
-// What is passed over in a row, where not all is wanted, counts as so many cells.
+// What is passed over in a row, where not all is wanted, or that is not taken, counts as so many
+// cells.
 constexpr uint64_t kPassedCells{8};
 // What is known of families lies in a table by id. Only a table that has made so many has more.
 constexpr uint32_t kFamilyIdMax{4'096};
@@ -382,7 +383,10 @@ bool LeafFold::Pull(uint64_t cells) {
     if (!at_->valid()) break;
     if (cells == 0) return false;
     const bool begins_row = !in_row_ || shared_ < row_bytes_;
-    if (begins_row && !BeginRow()) continue;
+    if (begins_row && !BeginRow()) {
+      if (where_) cells -= std::min(cells - 1, kPassedCells);
+      continue;
+    }
     if (begins_row && !wants_all_) cells -= std::min(cells - 1, kPassedCells);
     const bool begins_column = begins_row || shared_ < column_bytes_;
     if (begins_column) {
