@@ -7,17 +7,6 @@
 namespace cellar {
 namespace {
 
-// To the first entry behind everything that begins with `prefix`.
-void SeekBehind(BTreeCursor& at, std::string_view prefix) {
-  const KeyBound end = Successor(prefix);
-  if (!end.at_end) {
-    at.Seek(end.bytes);
-    return;
-  }
-  at.SeekLast();
-  if (at.valid()) at.Next();
-}
-
 // Goes over the versions of one column, to the entry behind it; returns how many there were.
 // *column := the column's key if retention drops one of them.
 uint64_t StepOverColumn(BTreeCursor& at, const FamilySchema& family, size_t column_bytes,
@@ -73,8 +62,7 @@ bool ReclaimWalk::Step(const Table& table, int64_t now_micros, uint64_t cells_ma
       const FamilySchema* family = schema.FindFamilyById(family_id);
       if (!Wanted(table, family)) {
         ++examined;
-        column.assign(at.key().substr(0, prefix_bytes));
-        SeekBehind(at, column);
+        at.Leave(prefix_bytes);
         continue;
       }
       const size_t column_bytes =

@@ -12,17 +12,6 @@ namespace {
 // What a version that is passed counts beside what is shown of it.
 constexpr size_t kBytesOfVersion{16};
 
-// To the first entry behind everything that begins with `prefix`.
-void SeekBehind(BTreeCursor& at, std::string_view prefix) {
-  const KeyBound end = Successor(prefix);
-  if (!end.at_end) {
-    at.Seek(end.bytes);
-    return;
-  }
-  at.SeekLast();
-  if (at.valid()) at.Next();
-}
-
 }  // namespace
 
 // Where in a key what ends.
@@ -127,7 +116,7 @@ uint64_t TypeWalk::Step(const Table& table, const TypeChange& change, int64_t no
         PutFamilyId(&key_, family_id_);
         at.Seek(key_);
       } else {
-        SeekBehind(at, key_);
+        at.Leave(key_.size());
       }
       continue;
     }
@@ -137,7 +126,7 @@ uint64_t TypeWalk::Step(const Table& table, const TypeChange& change, int64_t no
     if (!wanted) {
       ++slice.cells;
       resumes = false;
-      SeekBehind(at, key_);
+      at.Leave(key_.size());
       continue;
     }
     VersionWalk versions(family->policy, all_live, now_micros);
