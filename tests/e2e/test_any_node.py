@@ -448,6 +448,11 @@ class PassedOn(AnyNodeCase):
         link.close()
         self.assert_at_rest(self.members)
 
+    def shown_blocked(self, node, client):
+        """What the node says of a client: its flag in CLIENT LIST, and how many of all are blocked."""
+        flags = str(node.run(f"CLIENT LIST ID {client}")).split(" flags=")[1].split()[0]
+        return "b" in flags, node.info("clients")["blocked_clients"]
+
     def test_a_client_that_waits_at_the_owner_is_unblocked(self):
         leader, follower = self.begin()
         leader.run("TABLE CREATE quiet FAMILY f")
@@ -463,6 +468,7 @@ class PassedOn(AnyNodeCase):
             link.run("CPUT t a f:x 1")
             for how in ("", " TIMEOUT", " ERROR"):
                 link.send(waits)
+                self.wait_until(lambda: self.shown_blocked(follower, own) == (True, 1), waits)
                 # It has not begun to wait there before it says so.
                 self.wait_until(lambda: follower.run(f"CLIENT UNBLOCK {own}{how}") == 1, waits)
                 got = link.read()
@@ -471,6 +477,7 @@ class PassedOn(AnyNodeCase):
                 else:
                     self.assertIn(got, nothing, waits)
                 self.assertEqual([b"PONG", b"OK"], link.run("PING", "CPUT t b f:x 1"))
+                self.assertEqual((False, 0), self.shown_blocked(follower, own))
         # One that works and does not wait; one whose asker leaves before the answer.
         self.assertEqual(0, follower.run(f"CLIENT UNBLOCK {own}"))
         link.send("WAIT 7 0")

@@ -163,6 +163,15 @@ class ExplainTest(Conversation):
         self.assertEqual(reply[b'examined'][b'rows returned'], 30)
         self.assertNotIn(b'examined', self.explain('CCOUNT t'))
 
+    def test_analyze_counts_the_groups_of_conditions(self):
+        self.ask('TABLE CREATE apart FAMILY a TYPE i64 FAMILY b TYPE i64 GROUP other')
+        for number in range(20):
+            self.ask(['CPUT', 'apart', f'r{number}', 'a:x', number, 'b:y', number % 4])
+        for line, groups in (('CAGG apart WHERE b:y GE 2 REDUCE SUM a', 2), ('CAGG apart REDUCE SUM a', 1),
+                             ('CAGG apart WHERE a:x GE 2 REDUCE SUM a', 1), ('CSCAN apart 0 WHERE b:y GE 2 COLUMNS 1 a', 2)):
+            self.assertEqual(self.explain(line, 'ANALYZE')[b'examined'][b'groups'], groups, line)
+        self.assertEqual(self.explain('CAGG apart WHERE b:y GE 2 REDUCE SUM a', 'ANALYZE')[b'examined'][b'rows'], 20)
+
     def test_analyze_of_much_is_sliced(self):
         for number in range(3000):
             self.ask(['CPUT', 't', f'z#{number}', 'f:n', number])
