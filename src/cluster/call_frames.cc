@@ -13,6 +13,9 @@ namespace {
 
 // Of a frame, and of all together, that are kept for their memory.
 constexpr size_t kKeptBytes{512 << 10};
+// A command's words up to that are put together first and appended at once: a third of the
+// instructions.
+constexpr size_t kShortBytes{512};
 // Of the words of a call; a client may send more.
 constexpr size_t kKeptWords{4096};
 
@@ -29,8 +32,17 @@ void AppendHeader(char mark, uint64_t number, std::string* request) {
 void PutCallCount(uint64_t commands, std::string* text) { PutVarint64(text, commands); }
 
 void PutCallWords(std::span<const std::string_view> words, std::string* text) {
-  PutVarint64(text, words.size());
-  for (const std::string_view word : words) PutLengthPrefixed(text, word);
+  size_t bytes_max = kVarint64BytesMax;
+  for (const std::string_view word : words) bytes_max += kVarint64BytesMax + word.size();
+  if (bytes_max > kShortBytes) {
+    PutVarint64(text, words.size());
+    for (const std::string_view word : words) PutLengthPrefixed(text, word);
+    return;
+  }
+  char short_text[kShortBytes];
+  char* end = EncodeVarint64(short_text, words.size());
+  for (const std::string_view word : words) end = EncodeLengthPrefixed(end, word);
+  text->append(short_text, static_cast<size_t>(end - short_text));
 }
 
 Status VisitCall(std::string_view text,
@@ -82,7 +94,7 @@ void AppendRequest(std::string_view text, std::string* request) {
 
 // --- bodies
 
-void PutChannel(uint64_t channel, const CallIdentity& identity, std::string* body) {
+void PutChannel(uint64_t channel, const CallIdentityView& identity, std::string* body) {
   PutVarint64(body, channel);
   PutLengthPrefixed(body, identity.user);
   PutLengthPrefixed(body, identity.keyspace);
@@ -96,10 +108,12 @@ void PutKeyspace(uint64_t channel, std::string_view keyspace, std::string* body)
 }
 
 void PutCall(const Call& call, std::string* body) {
-  PutVarint64(body, call.channel);
-  PutVarint64(body, call.number);
-  body->push_back(static_cast<char>(call.flags));
-  PutLengthPrefixed(body, call.text);
+  char head[3 * kVarint64BytesMax + 1];
+  char* end = EncodeVarint64(head, call.channel);
+  end = EncodeVarint64(end, call.number);
+  *end++ = static_cast<char>(call.flags);
+  end = EncodeVarint64(end, call.text.size());
+  body->append(head, static_cast<size_t>(end - head)).append(call.text);
 }
 
 void PutReply(const CallReply& reply, std::string* body) {

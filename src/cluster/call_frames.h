@@ -45,6 +45,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/equal_bytes.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "cluster/written_steps.h"
@@ -63,18 +64,29 @@ inline constexpr size_t kChannelWindowBytes{1 << 20};
 
 // What the ends of a link know beside what all of them do: bits.
 inline constexpr uint64_t kCallUnblocks{1};
-inline constexpr uint64_t kCallFeatures{kCallUnblocks};
+inline constexpr uint64_t kCallNeighbours{2};  // it understands where the owner says it is
+inline constexpr uint64_t kCallFeatures{kCallUnblocks | kCallNeighbours};
 
 enum class UnblockHow : uint8_t { kTimeout = 0, kError = 1 };
 
 // On whose behalf a channel's calls are carried out.
+struct CallIdentityView {
+  std::string_view user{"default"};
+  std::string_view keyspace{"0"};
+  std::string_view address{};
+  uint8_t version{2};  // of RESP
+};
 struct CallIdentity {
   std::string user{"default"};
   std::string keyspace{"0"};
   std::string address{};
-  uint8_t version{2};  // of RESP
+  uint8_t version{2};
 
-  friend bool operator==(const CallIdentity&, const CallIdentity&) = default;
+  CallIdentityView view() const { return {user, keyspace, address, version}; }
+  bool Is(const CallIdentityView& other) const {
+    return version == other.version && EqualBytes(user, other.user) &&
+           EqualBytes(keyspace, other.keyspace) && EqualBytes(address, other.address);
+  }
 };
 
 struct Call {
@@ -104,7 +116,7 @@ Status CheckCall(std::string_view text);
 // A text of one command as a request in RESP, appended. REQUIRES: it is one.
 void AppendRequest(std::string_view text, std::string* request);
 
-void PutChannel(uint64_t channel, const CallIdentity& identity, std::string* body);
+void PutChannel(uint64_t channel, const CallIdentityView& identity, std::string* body);
 void PutKeyspace(uint64_t channel, std::string_view keyspace, std::string* body);
 void PutCall(const Call& call, std::string* body);
 void PutReply(const CallReply& reply, std::string* body);

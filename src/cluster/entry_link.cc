@@ -20,7 +20,7 @@ EntryLink::~EntryLink() {
   }
 }
 
-std::string* EntryLink::Begin(CallClient* client, const CallIdentity& identity) {
+std::string* EntryLink::Begin(CallClient* client, const CallIdentityView& identity) {
   CELLAR_ASSERT(MayPass(*client));
   CELLAR_ASSERT(client->link_ == this || clients_.size() < kChannelsMax);
   if (client->link_ != nullptr && client->link_ != this) client->link_->Leave(client);
@@ -33,9 +33,10 @@ std::string* EntryLink::Begin(CallClient* client, const CallIdentity& identity) 
   }
   // Whoever has become another one has had its answers first, so nothing is carried out for the
   // wrong one.
-  if (opens || !(client->told_ == identity)) {
+  if (opens || !client->told_.Is(identity)) {
     CELLAR_ASSERT(client->calls_.empty());
-    client->told_ = identity;
+    client->told_ = {std::string(identity.user), std::string(identity.keyspace),
+                     std::string(identity.address), identity.version};
     PutChannel(client->calls_.channel(), identity, &frames_.Body(FrameKind::kChannel));
   }
   client->used_ = true;

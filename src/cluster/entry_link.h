@@ -92,7 +92,7 @@ class EntryLink {
   bool MakeRoom(const CallClient& client);
   // Where the text of the client's next call is appended to (PutCallWords); then Pass. The client
   // has a channel from then on. REQUIRES: MayPass, and MakeRoom has said so.
-  std::string* Begin(CallClient* client, const CallIdentity& identity);
+  std::string* Begin(CallClient* client, const CallIdentityView& identity);
   void Pass(CallClient* client, uint8_t flags);
   // Asks the owner to end the waiting of its oldest call. Before that call's reply comes an answer,
   // if the owner has done it. REQUIRES: there is one, on this link; the owner knows kUnblock.

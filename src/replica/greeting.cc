@@ -2,11 +2,13 @@
 #include "replica/greeting.h"
 
 #include <fmt/format.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "replica/links/frame.h"
 #include "replica/replication.h"
@@ -23,13 +25,31 @@ std::string Request(std::initializer_list<std::string_view> words) {
   return text;
 }
 
-// The word of the line that is `from_end` words before its end, 1 the last one; 0: it is none.
-uint64_t HexWord(std::string_view line, int from_end) {
-  for (; from_end > 1; --from_end) line = line.substr(0, line.rfind(' '));
-  const std::string_view word = line.substr(line.rfind(' ') + 1);
+std::vector<std::string_view> WordsOf(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (size_t at = 0; at <= line.size();) {
+    const size_t end = std::min(line.find(' ', at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+// 0: it is none.
+uint64_t HexWord(std::string_view word) {
   uint64_t number = 0;
   const auto read = std::from_chars(word.data(), word.data() + word.size(), number, 16);
   return read.ec == std::errc{} ? number : 0;
+}
+
+// The path that hexadecimal digits spell; empty: that is none of a socket.
+std::string SocketPath(std::string_view digits) {
+  std::string path;
+  for (size_t at = 0; at + 1 < digits.size(); at += 2)
+    path.push_back(static_cast<char>(HexWord(digits.substr(at, 2))));
+  const bool is_path = path.starts_with('/') && path.size() < sizeof(sockaddr_un::sun_path) &&
+                       path.find('\0') == std::string::npos;
+  return is_path ? path : std::string();
 }
 
 Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
@@ -39,8 +59,21 @@ Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::mo
 bool IsPlainHost(std::string_view text) {
   constexpr size_t kHostBytesMax{255};
   return !text.empty() && text.size() <= kHostBytesMax &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\''; });
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return c > ' ' && c <= '~' && c != '"' && c != '\'' && c != '/';
+         });
+}
+
+std::string AcceptanceText(std::string_view cluster, uint64_t node, uint64_t features,
+                           const Neighbour& neighbour) {
+  std::string text = fmt::format("PEER {} {} ", kPeerVersion, cluster);
+  if (features != 0) text += fmt::format("{:x} ", features);
+  if (features != 0 && !neighbour.socket.empty()) {
+    text += fmt::format("{:016x} ", neighbour.machine);
+    for (const char c : neighbour.socket) text += fmt::format("{:02x}", static_cast<uint8_t>(c));
+    text += ' ';
+  }
+  return text + fmt::format("{:016x}", node);
 }
 
 std::string PeerGreeting::Begin(const ReplicationOptions& options, const Identity& identity,
@@ -74,9 +107,12 @@ Result<bool> PeerGreeting::Take(std::string_view bytes, std::string* rest) {
     const bool greets = line.starts_with("+PEER ");
     if (!greets && --awaited_ > 0) continue;  // AUTH's
     if (!greets) return Refused("it is no Cellar that can be followed: " + line);
-    // +PEER version cluster [features] node
-    node_ = HexWord(line, 1);
-    features_ = std::count(line.begin(), line.end(), ' ') == 4 ? HexWord(line, 2) : 0;
+    // +PEER version cluster [features [machine socket]] node
+    const std::vector<std::string_view> words = WordsOf(line);
+    node_ = HexWord(words.back());
+    features_ = words.size() > 4 ? HexWord(words[3]) : 0;
+    neighbour_ = {};
+    if (words.size() == 7) neighbour_ = {HexWord(words[4]), SocketPath(words[5])};
     *rest = std::exchange(replies_, {});
     return true;
   }

@@ -14,8 +14,18 @@ struct ReplicationOptions;
 struct Identity;
 
 // Whether that may be a host as another node says its own: it is dialled, and shown to operators,
-// so nothing is that could break a line or a word.
+// so nothing is that could break a line or a word, nor the path of a socket.
 bool IsPlainHost(std::string_view text);
+
+// Where a node can be reached by those on its machine.
+struct Neighbour {
+  uint64_t machine{0};   // hash of its name
+  std::string socket{};  // absolute path of its unix socket; empty: it has none
+};
+
+// The reply to PEER. `cluster` as the node shows it; `features`: what it knows, 0: it is not told.
+std::string AcceptanceText(std::string_view cluster, uint64_t node, uint64_t features,
+                           const Neighbour& neighbour);
 
 class PeerGreeting {
  public:
@@ -28,12 +38,15 @@ class PeerGreeting {
   uint64_t node() const { return node_; }
   // What it knows, of what this node has said that it does; 0 of an older version.
   uint64_t features() const { return features_; }
+  // Where it is; nowhere, if it has not said.
+  const Neighbour& neighbour() const { return neighbour_; }
 
  private:
   std::string replies_;
   int awaited_{0};
   uint64_t node_{0};
   uint64_t features_{0};
+  Neighbour neighbour_;
 };
 
 }  // namespace cellar

@@ -15,16 +15,20 @@
 #include "cluster/owner_link.h"
 #include "replica/greeting.h"
 #include "server/command_links.h"
+#include "server/neighbour.h"
 
 namespace cellar {
 
 // Dialled by this node, which calls on it.
 class CommandLinks::EntryEnd final : public PeerHandler {
+  static constexpr int64_t kNearPatienceMicros{1'000'000};
+
  public:
-  EntryEnd(CommandLinks& links, uint64_t node) : links_(links), node_(node) {}
+  EntryEnd(CommandLinks& links, uint64_t node, NodeAddress address)
+      : links_(links), node_(node), address_(std::move(address)) {}
   ~EntryEnd() override { Drop(); }
 
-  void Begin() { dialling_ = true; }
+  void Begin() { Dial(address_.host, address_.port); }
   uint64_t node() const { return node_; }
   bool stands() const { return greeted_ && link_ != nullptr; }
   bool dead() const { return dead_; }
@@ -36,10 +40,23 @@ class CommandLinks::EntryEnd final : public PeerHandler {
   }
   // That the socket has not taken yet.
   size_t waiting_bytes() const { return link_ == nullptr ? 0 : link_->waiting_bytes(); }
+  // Who listens at the unix socket may never answer.
+  void OnTick() {
+    const bool waits = is_near_ && !greeted_ && !dead_;
+    if (waits && links_.now() - dialled_micros_ >= kNearPatienceMicros) DialFarAway("no answer");
+  }
+  // Nothing has been passed on for so long, nor is anybody's channel kept.
+  bool IsIdle(int64_t now_micros) const {
+    return stands() && entry_.channels() == 0 &&
+           now_micros - used_micros_ >=
+               links_.host_.services().config.cluster_link_idle * 1'000'000;
+  }
   void OnTurn() {
     if (!stands()) return;
     entry_.OnTurn();
-    if (!entry_.frames().empty()) link_->Write(entry_.frames().Take(links_.Head()));
+    if (entry_.frames().empty()) return;
+    used_micros_ = links_.now();
+    link_->Write(entry_.frames().Take(links_.Head()));
   }
   void Fail(std::string_view why) {
     if (dead_) return;
@@ -61,6 +78,9 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     if (greeted_) return Read(bytes);
     std::string rest;
     const Result<bool> done = greeting_.Take(bytes, &rest);
+    const bool greets = !done.ok() || *done;
+    if (greets && is_near_ && (!done.ok() || greeting_.node() != node_))
+      return DialFarAway("another node is there");
     if (!done.ok()) {
       // An older version, or one that has been set up otherwise: it is not asked all the time.
       links_.refused_node_ = node_;
@@ -71,7 +91,13 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     }
     if (!*done) return;
     if (greeting_.node() != node_) return Fail("another node is there");
+    if (IsNeighbour()) {
+      Drop();
+      is_near_ = true;
+      return Dial(greeting_.neighbour().socket, 0);
+    }
     greeted_ = true;
+    used_micros_ = links_.now();
     links_.refused_node_ = 0;
     links_.WakeAll();
     if (!rest.empty()) Read(rest);
@@ -80,10 +106,31 @@ class CommandLinks::EntryEnd final : public PeerHandler {
   void OnClosed(std::string_view why) override {
     link_ = nullptr;
     dialling_ = false;
+    if (is_near_ && !greeted_ && !dead_) return DialFarAway(why);
     Fail(why);
   }
 
  private:
+  void Dial(const std::string& host, uint16_t port) {
+    dialling_ = true;
+    dialled_micros_ = links_.now();
+    links_.dialler_.Dial(host, port, this);
+  }
+  // It has said so over TCP.
+  bool IsNeighbour() const {
+    const Neighbour& other = greeting_.neighbour();
+    if (is_near_ || is_far_ || other.socket.empty()) return false;
+    return other.machine == NeighbourOf(links_.host_.services().config).machine;
+  }
+  // Its socket leads elsewhere, or nowhere.
+  void DialFarAway(std::string_view why) {
+    Log(LogSeverity::kVerbose,
+        fmt::format("Command link to {:016x} by its unix socket: {}", node_, why));
+    Drop();
+    is_near_ = false;
+    is_far_ = true;
+    Dial(address_.host, address_.port);
+  }
   void Read(std::string_view bytes) {
     reader_.Add(bytes);
     Frame frame;
@@ -106,9 +153,14 @@ class CommandLinks::EntryEnd final : public PeerHandler {
 
   CommandLinks& links_;
   const uint64_t node_;
+  const NodeAddress address_;
   PeerLink* link_{nullptr};
   PeerGreeting greeting_;
+  int64_t dialled_micros_{0};
+  int64_t used_micros_{0};  // when it was filled last
   bool dialling_{false};
+  bool is_near_{false};  // by a unix socket
+  bool is_far_{false};   // which was tried in vain
   bool greeted_{false};
   bool dead_{false};
   EntryLink entry_;

@@ -24,36 +24,26 @@
 namespace cellar {
 namespace {
 
-// What tells of this node, though it reads data.
-bool IsOfThisNode(const CommandEntry& command) {
-  return command.full_name == "memory|usage" || command.full_name == "lolwut";
-}
-
-bool IsWatch(const CommandEntry& command) {
-  return command.full_name == "watch" || command.full_name == "cwatch";
-}
-
-// They ask about what this connection has written.
-bool IsWait(const CommandEntry& command) {
-  return command.full_name == "wait" || command.full_name == "waitaof";
-}
-
 // What is no read of data and depends on it all the same; or on the set's users.
 bool AsksForState(const CommandEntry& command) {
-  return command.full_name == "select" || command.full_name == "debug|digest" ||
-         command.full_name == "auth" || command.full_name == "hello" ||
-         command.full_name.starts_with("acl|");
+  switch (command.role) {
+    case CommandRole::kSelect:
+    case CommandRole::kDigest:
+    case CommandRole::kLogin:
+    case CommandRole::kUserChange:
+    case CommandRole::kUsers:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // Of the commands that EXEC is about to run, the first one that each node answers for itself.
 const CommandEntry* FirstOfNode(const TransactionState& transaction) {
-  constexpr std::string_view kAnywhere[] = {"ping",   "echo",    "time",
-                                            "select", "publish", "spublish"};
   for (const QueuedCommand& queued : transaction.queue) {
     const CommandEntry& command = *queued.command;
-    const bool anywhere =
-        command.Has(kWrite | kReadonly) || std::find(std::begin(kAnywhere), std::end(kAnywhere),
-                                                     command.full_name) != std::end(kAnywhere);
+    const bool anywhere = command.Has(kWrite | kReadonly) || command.Is(CommandRole::kAnywhere) ||
+                          command.Is(CommandRole::kSelect);
     if (!anywhere) return &command;
   }
   return nullptr;
@@ -192,19 +182,28 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
   if (refused && now() < refused_micros_) return false;
   const PassedClient* const client = ClientOf(session);
   const bool watched = client != nullptr && (client->watches || client->watches_lost);
-  if (IsWatch(command) || IsWait(command)) return !session.in_multi();
-  if (command.full_name == "unwatch") return watched && !session.in_multi();
-  if (command.full_name == "exec") {
-    if (!session.in_multi() || session.transaction->aborted) return false;
-    if (watched || !session.transaction->watches.empty()) return true;
+  switch (command.role) {
+    case CommandRole::kWatch:
+    case CommandRole::kWait:  // it asks about what this connection has written
+      return !session.in_multi();
+    case CommandRole::kUnwatch:
+      return watched && !session.in_multi();
+    case CommandRole::kUserChange:
+      return SetUsers::AreOfSet(host_) && !session.in_multi();
+    case CommandRole::kExec:
+      if (!session.in_multi() || session.transaction->aborted) return false;
+      if (watched || !session.transaction->watches.empty()) return true;
+      break;
+    case CommandRole::kOfNode:
+      return false;
+    default:
+      break;
   }
-  if (SetUsers::IsChange(command)) return SetUsers::AreOfSet(host_) && !session.in_multi();
   return doing.writes || (doing.reads && ReadsElsewhere(session, command, args));
 }
 
 bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& command,
                                   Arguments args) const {
-  if (IsOfThisNode(command)) return false;
   const Config& config = host_.services().config;
   const SetNode& own = *set();
   if (own.is_witness() || own.is_empty() || own.member().state_is_void() ||
@@ -216,7 +215,7 @@ bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& co
   if (ReadsUnbuiltIndex(host_.store(), session, command, args))
     return !BelongsHere(session, command, args);
   const PassedClient* const client = ClientOf(session);
-  return client != nullptr && command.full_name != "cscan" && IsBehind(*client, false) &&
+  return client != nullptr && !command.Is(CommandRole::kScan) && IsBehind(*client, false) &&
          !BelongsHere(session, command, args);
 }
 
@@ -232,7 +231,7 @@ CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry&
   if (connection.passed == nullptr)
     connection.passed = std::make_unique<PassedClient>(*this, connection);
   auto* const client = static_cast<PassedClient*>(connection.passed.get());
-  const bool is_exec = command.full_name == "exec";
+  const bool is_exec = command.Is(CommandRole::kExec);
   if (BytesOf(session, args) > kFrameBytesLimit / 2) {
     *error = "TOOLARGE the command is too long to be passed on to the leader";
     return Outcome::kRefused;
@@ -276,8 +275,8 @@ CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry&
   // behind it.
   if (session.switches.waits_elsewhere) client->EndHolding();
   client->skips = session.reply_mode == ReplyMode::kSkipping;
-  if (IsWatch(command)) client->watches = true;
-  if (command.full_name == "unwatch") client->watches = client->watches_lost = false;
+  if (command.Is(CommandRole::kWatch)) client->watches = true;
+  if (command.Is(CommandRole::kUnwatch)) client->watches = client->watches_lost = false;
   if (is_exec) client->transaction = std::move(session.transaction);
   ++figures_.calls_out;
   return Outcome::kPassed;
@@ -294,13 +293,13 @@ bool CommandLinks::IsFull(const PassedClient& client, bool is_exec) const {
 
 void CommandLinks::PutCall(EntryEnd* end, PassedClient* client, const Session& session,
                            const CommandEntry& command, Arguments args, Doing doing) {
-  const CallIdentity identity{
+  const CallIdentityView identity{
       .user = session.user_name,
       .keyspace = session.keyspace,
       .address = session.address,
       .version = static_cast<uint8_t>(session.version == RespVersion::k3 ? 3 : 2)};
   std::string* const text = end->entry().Begin(client, identity);
-  if (command.full_name == "exec") {
+  if (command.Is(CommandRole::kExec)) {
     PutTransaction(*session.transaction, text);
   } else {
     PutCallCount(1, text);
@@ -407,8 +406,7 @@ void CommandLinks::OnRunsHere(Session& session, const CommandEntry& command) {
   PassedClient* const client = ClientOf(session);
   if (client == nullptr) return;
   client->since_micros = 0;
-  const bool ends =
-      command.full_name == "discard" || command.full_name == "reset" || command.full_name == "exec";
+  const bool ends = command.Is(CommandRole::kEndsWatches) || command.Is(CommandRole::kExec);
   if (ends && (client->watches || client->watches_lost)) EndWatches(client);
 }
 
@@ -493,9 +491,8 @@ CommandLinks::EntryEnd* CommandLinks::LeaderLink() {
   const auto address = set()->KnownLeader();
   if (!address || now() < redial_micros_) return nullptr;
   redial_micros_ = now() + kRedialMicros;
-  entries_.push_back(std::make_unique<EntryEnd>(*this, leader));
+  entries_.push_back(std::make_unique<EntryEnd>(*this, leader, *address));
   entries_.back()->Begin();
-  dialler_.Dial(address->host, address->port, entries_.back().get());
   return nullptr;
 }
 
@@ -555,6 +552,8 @@ void CommandLinks::OnTick() {
     const bool stale = leader != 0 && end->node() != leader;
     const bool rests = end->stands() && end->entry().calls() == 0;
     if (stale && (rests || now() >= stale_micros_)) end->Fail("it leads no more");
+    if (!end->dead() && end->IsIdle(now())) end->Fail("nothing is passed on");
+    end->OnTick();
   }
 }
 

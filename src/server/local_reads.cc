@@ -15,12 +15,6 @@
 namespace cellar {
 namespace {
 
-// But for what the catalog alone tells.
-bool IsOfFeeds(const CommandEntry& command) {
-  return command.row->group == "stream" && command.Has(kReadonly) &&
-         command.full_name != "feed|list" && command.full_name != "xinfo|consumers";
-}
-
 bool IsUnbuilt(const Table& table, std::string_view name) {
   const IndexSchema* const index = table.schema().FindIndex(name);
   if (index == nullptr || index->state == IndexState::kFailed) return false;
@@ -52,16 +46,17 @@ bool NamesUnbuiltIndex(Store& store, const Session& session, const CommandEntry&
 }
 
 bool IsExecOf(const Session& session, const CommandEntry& command) {
-  return session.transaction != nullptr && command.full_name == "exec";
+  return session.transaction != nullptr && command.Is(CommandRole::kExec);
 }
 
 }  // namespace
 
 bool ReadsFeeds(const Session& session, const CommandEntry& command) {
-  if (!IsExecOf(session, command)) return IsOfFeeds(command);
+  if (!IsExecOf(session, command)) return command.Is(CommandRole::kFeedRead);
   const auto& queue = session.transaction->queue;
-  return std::any_of(queue.begin(), queue.end(),
-                     [](const QueuedCommand& queued) { return IsOfFeeds(*queued.command); });
+  return std::any_of(queue.begin(), queue.end(), [](const QueuedCommand& queued) {
+    return queued.command->Is(CommandRole::kFeedRead);
+  });
 }
 
 bool ReadsUnbuiltIndex(Store& store, const Session& session, const CommandEntry& command,
@@ -78,7 +73,7 @@ bool ReadsUnbuiltIndex(Store& store, const Session& session, const CommandEntry&
 
 bool BelongsHere(const Session& session, const CommandEntry& command, Arguments args) {
   const auto pins = [](const CommandEntry& each, Arguments words) {
-    return each.full_name == "cscan" &&
+    return each.Is(CommandRole::kScan) &&
            ((words.size() > 2 && words[2] != "0") || HasWord(words, "snapshot"));
   };
   if (!IsExecOf(session, command)) return pins(command, args);

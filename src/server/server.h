@@ -240,6 +240,7 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   void CancelDial(PeerHandler* handler) override;
   void EndDial(DialRequest* request, std::string_view failure);
   Status ConnectTo(DialRequest* request, const sockaddr* address);
+  void ConnectToSocket(DialRequest* request, const std::string& path);
   void RunInBackground(std::function<void()> work, std::function<void()> done) override;
   void WakeSoon() override { (void)uv_async_send(&async_); }
   void WakeReads() override;

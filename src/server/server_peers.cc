@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -14,9 +15,11 @@
 #include "base/os/thread.h"
 #include "cluster/call_frames.h"
 #include "commands/clients/set_users.h"
+#include "replica/greeting.h"
 #include "replica/set_node.h"
 #include "server/connection/connection.h"
 #include "server/connection/peer_side.h"
+#include "server/neighbour.h"
 #include "server/server.h"
 #include "server/store_config.h"
 
@@ -30,6 +33,13 @@ std::optional<NodeAddress> LeaderOf(const std::string& replicaof) {
   CELLAR_ASSERT(space != std::string::npos);
   const int port = std::stoi(replicaof.substr(space + 1));
   return NodeAddress{replicaof.substr(0, space), static_cast<uint16_t>(port)};
+}
+
+// 0: it is none.
+uint64_t HexNumber(std::string_view word) {
+  uint64_t number = 0;
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), number, 16);
+  return read.ec == std::errc{} && read.ptr == word.data() + word.size() ? number : 0;
 }
 
 }  // namespace
@@ -66,10 +76,10 @@ Result<std::string> Server::AcceptPeer(Session& session, std::string_view versio
   side->SetHandler(handler);
   connection->BecomePeer(std::move(side), PeerRole::kReplica);
   // Who says what it knows is told the same; an older node does not.
-  const bool tells = purpose == "command" && features != "0";
-  return fmt::format("PEER {} {} {}{:016x}", kPeerVersion, replication_.cluster_text(),
-                     tells ? fmt::format("{:x} ", kCallFeatures) : std::string(),
-                     replication_.node());
+  const uint64_t knows = purpose == "command" ? HexNumber(features) : 0;
+  return AcceptanceText(replication_.cluster_text(), replication_.node(),
+                        knows == 0 ? 0 : kCallFeatures,
+                        (knows & kCallNeighbours) == 0 ? Neighbour{} : NeighbourOf(config));
 }
 
 // --- dialling
@@ -90,6 +100,10 @@ void Server::Dial(const std::string& host, uint16_t port, PeerHandler* handler) 
   request->server = this;
   request->handler = handler;
   request->resolve.data = request->connect.data = request.get();
+  if (host.starts_with('/')) {
+    dials_.push_back(request.get());
+    return ConnectToSocket(request.release(), host);
+  }
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   const auto resolved = [](uv_getaddrinfo_t* resolve, int status, addrinfo* found) noexcept {
@@ -126,6 +140,28 @@ Status Server::ConnectTo(DialRequest* request, const sockaddr* address) {
   return Status::Ok();
 }
 
+// What is wrong is told by the callback.
+void Server::ConnectToSocket(DialRequest* request, const std::string& path) {
+  auto connection = std::make_unique<Connection>(connection_services_);
+  request->connection = connection.release();  // its socket's from Init on, until it is closed
+  ClientSocket* const socket = request->connection->OpenSocket(SocketKind::kUnix);
+  socket->Init(&loop_);
+  Register(request->connection);
+  Session& session = request->connection->session;
+  session.unix_socket = true;
+  session.address = session.local_address = path + ":0";
+  uv_pipe_connect(&request->connect, socket->pipe(), path.c_str(),
+                  [](uv_connect_t* connect, int status) noexcept {
+                    auto* const self = static_cast<DialRequest*>(connect->data);
+                    if (status != 0) return self->server->EndDial(self, uv_strerror(status));
+                    ClientSocket* const connected = self->connection->socket();
+                    connected->NoteDescriptor();
+                    const bool may_stay = IsOwnOrRoots(connected->fd());
+                    self->server->EndDial(
+                        self, may_stay ? std::string_view{} : "somebody else listens there");
+                  });
+}
+
 void Server::EndDial(DialRequest* request, std::string_view failure) {
   const std::unique_ptr<DialRequest> self(request);
   std::erase(dials_, request);
@@ -139,8 +175,10 @@ void Server::EndDial(DialRequest* request, std::string_view failure) {
   BeginTurn();
   link->socket()->NoteDescriptor();
   link->session.fd = link->socket()->fd();
-  NameAddresses(link, SocketKind::kTcp);
-  if (services_own_.config.tls_replication) {
+  const bool is_near = link->socket()->kind() == SocketKind::kUnix;
+  if (!is_near) NameAddresses(link, SocketKind::kTcp);
+  const bool speaks_tls = services_own_.config.tls_replication && !is_near;
+  if (speaks_tls) {
     if (const Status loaded = LoadTlsClient(); !loaded.ok()) {
       link->Close();
       return request->handler->OnClosed(loaded.text());
@@ -153,7 +191,7 @@ void Server::EndDial(DialRequest* request, std::string_view failure) {
   link->BecomePeer(std::move(side), PeerRole::kMaster);
   link->UpdateReading();
   // The client speaks first in TLS.
-  if (services_own_.config.tls_replication) link->Receive({}, {});
+  if (speaks_tls) link->Receive({}, {});
   request->handler->OnConnected(raw);
 }
 

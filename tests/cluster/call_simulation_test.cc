@@ -176,7 +176,7 @@ bool Client::PassFront() {
   Link* const link = world_.LinkFrom(node_);
   if (link == nullptr || !link->caller->MayPass(*this)) return false;
   const CallIdentity identity{.user = command.user, .address = std::to_string(number_)};
-  std::string* const text = link->caller->Begin(this, identity);
+  std::string* const text = link->caller->Begin(this, identity.view());
   const std::string key(1, static_cast<char>('a' + command.key));
   const std::string id = std::to_string(command.id);
   const bool writes = command.kind == Kind::kWrite;
@@ -436,7 +436,7 @@ cellar::Status World::Take(Link* link, bool to_owner, Frame frame) {
     if (fault_ == Fault::kOlderUser && making_channel_ <= link->channels_told) continue;
     link->channels_told = std::max(link->channels_told, making_channel_);
     std::string one;
-    cellar::PutChannel(making_channel_, identity, &one);
+    cellar::PutChannel(making_channel_, identity.view(), &one);
     frame.body = one;
     RETURN_IF_ERROR(link->answerer->OnFrame(frame));
   }

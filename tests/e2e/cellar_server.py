@@ -173,7 +173,7 @@ class CellarServer:
             try:
                 with self.probe() as probe:
                     probe.settimeout(START_SECONDS_MAX)
-                    probe.sendall(b"*1\r\n$6\r\nDBSIZE\r\n")
+                    probe.sendall(b"*1\r\n$4\r\nPING\r\n")
                     answer = probe.recv(200)
                     if answer and not answer.startswith(b"-LOADING"):
                         return self

@@ -139,8 +139,18 @@ class PassedOn(AnyNodeCase):
         self.wait_until(lambda: all(line["user"] != "ann" for line in leader.redis.client_list()), "the channel stays")
         self.assert_at_rest(self.members)
 
-    def test_by_default_a_follower_refuses_as_before(self):
+    def test_by_default_a_follower_passes_on(self):
         members = self.found(3)
+        leader = self.wait_leader(members)
+        follower = next(member for member in members if member is not leader)
+        self.have_wait(follower)
+        self.assertEqual("yes", follower.redis.config_get("cluster-forward")["cluster-forward"])
+        self.assertEqual("OK", follower.run("TABLE CREATE t FAMILY f"))
+        self.assertEqual("OK", follower.run("CPUT t a f:x 1"))
+        self.assertEqual("1", follower.run("CGET t a f:x"))
+
+    def test_a_follower_that_passes_nothing_on_refuses(self):
+        members = self.found(3, cluster_forward="no")
         leader = self.wait_leader(members)
         follower = next(member for member in members if member is not leader)
         self.assertIn("read only replica", follower.refusal("CPUT t a f:x 1"))

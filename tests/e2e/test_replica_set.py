@@ -22,7 +22,7 @@ from replicas import SECONDS_MAX, Writers, chance
 
 class ReplicaSetTest(ReplicaSetCase):
     def test_three_nodes_found_a_set_and_agree(self):
-        members = self.make(replica_election_timeout=STEADY_MS)
+        members = self.make(replica_election_timeout=STEADY_MS, cluster_forward="no")
         members[0].server.start()
         self.wait_until(lambda: "CLUSTERDOWN" in members[0].refusal("CGET t r f:a") or
                         "no leader" in members[0].refusal("CGET t r f:a"), lambda: members[0].refusal("CGET t r f:a"))
@@ -218,7 +218,7 @@ class ReplicaSetTest(ReplicaSetCase):
         self.wait_until(lambda: leader.info().get("master_failover_state") == "no-failover", lambda: str(leader.info()))
 
     def test_a_feed_tells_what_is_committed_whoever_leads(self):
-        members = self.found()
+        members = self.found(cluster_forward="no")
         self.lead(members, "TABLE CREATE t FAMILY f")
         self.lead(members, "FEED CREATE changes ON 0")
         writer = Writer(members)

@@ -67,7 +67,7 @@ class WitnessTest(ReplicaSetCase):
         return answers[-1]
 
     def test_a_witness_votes_and_answers_nothing(self):
-        data, witness = self.found_with_witness()
+        data, witness = self.found_with_witness(cluster_forward="no")
         leader = self.wait_leader(data)
         other = next(member for member in data if member is not leader)
         self.wait_kinds(leader, {leader: "voter", other: "voter", witness: "witness"})

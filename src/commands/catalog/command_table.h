@@ -19,6 +19,7 @@
 #include "base/equal_bytes.h"
 #include "base/key_buffer.h"
 #include "commands/catalog/command.h"
+#include "commands/catalog/command_role.h"
 
 namespace cellar {
 
@@ -53,13 +54,15 @@ struct CommandEntry {
   const CommandEntry* parent{nullptr};  // of a subcommand: its container
   std::string full_name;                // "get", "client|list"
   uint32_t categories{0};
-  uint16_t id{0};       // dense, for bit sets of access control
+  uint16_t id{0};  // dense, for bit sets of access control
+  CommandRole role{CommandRole::kNone};
   size_t words_min{0};  // of a request, its name included: what the row's arity says
   size_t words_max{0};
   std::vector<CommandEntry*> subcommands;
   CommandStats stats;
 
   bool Has(uint32_t flags) const { return (row->flags & flags) != 0; }
+  bool Is(CommandRole wanted) const { return role == wanted; }
   bool Takes(size_t words) const { return words >= words_min && words <= words_max; }
 };
 

@@ -119,7 +119,8 @@ void EndUsers(Host& host, const std::vector<const User*>& users, UserEnd end) {
     if (end == UserEnd::kChanged && (session.peer != PeerRole::kNone || !session.authenticated))
       return;
     const bool changes_users = session.task != nullptr && session.task->command != nullptr &&
-                               session.task->command->full_name.starts_with("acl|");
+                               (session.task->command->Is(CommandRole::kUserChange) ||
+                                session.task->command->Is(CommandRole::kUsers));
     const bool goes_on = (session.task != nullptr && !changes_users) || session.pubsub != nullptr ||
                          session.monitor || session.peer != PeerRole::kNone;
     BecomeUser(session, host.services().acl.default_user());

@@ -218,7 +218,7 @@ bool SetUsers::AreKnown(Host& host) {
 }
 
 bool SetUsers::IsChange(const CommandEntry& command) {
-  return command.full_name == "acl|setuser" || command.full_name == "acl|deluser";
+  return command.Is(CommandRole::kUserChange);
 }
 
 void SetUsers::Set(CommandContext& ctx) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cellar/status.h"
+#include "commands/config/cluster_config.h"
 #include "commands/config/memory_config.h"
 
 namespace cellar {
@@ -25,7 +26,6 @@ enum class DebugAccess : int64_t { kNo, kLocal, kYes };
 enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
 enum class ReplicaKind : int64_t { kVoter, kStandby, kWitness };
 enum class ReplicaReads : int64_t { kStale, kNo, kLinearizable };
-enum class ClusterReads : int64_t { kLocal, kLeader, kLinearizable };
 enum class TlsAuthClients : int64_t { kNo, kYes, kOptional };
 
 // One class of client-output-buffer-limit. 0 is no limit.
@@ -50,7 +50,7 @@ enum class TrackingNames : uint8_t { kRow, kTable, kBoth };
 // One up to two cores; beyond, half of them and at most four.
 int64_t DefaultIoThreads();
 
-struct Config : MemoryConfig {
+struct Config : MemoryConfig, ClusterConfig {
   // network
   std::string bind{"127.0.0.1 -::1"};
   int64_t port{6479};
@@ -129,10 +129,6 @@ struct Config : MemoryConfig {
   int64_t replica_kind{static_cast<int64_t>(ReplicaKind::kVoter)};
   int64_t replica_reads{0};
   int64_t replica_max_lag{0};
-  bool cluster_forward{false};
-  bool cluster_acl{true};
-  int64_t cluster_wait{1000};  // milliseconds
-  int64_t cluster_reads{static_cast<int64_t>(ClusterReads::kLocal)};
   int64_t replica_priority{100};
   std::string replica_announce_ip;
   int64_t replica_announce_port{0};

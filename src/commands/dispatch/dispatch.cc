@@ -76,20 +76,25 @@ void TellOfAttack(ServerStats& stats, const Session& session, int64_t now_micros
   return output.size() > position && output.data()[position] == '-';
 }
 
-bool IsExec(const CommandEntry& command) { return command.full_name == "exec"; }
+bool IsExec(const CommandEntry& command) { return command.Is(CommandRole::kExec); }
 
 // Whether the command has one of the flags; EXEC has those of what it is about to run.
 bool Does(const Session& session, const CommandEntry& command, uint32_t flags) {
-  if (!session.in_multi() || !IsExec(command)) return command.Has(flags);
+  if (!session.in_multi() || !IsExec(command)) [[likely]]
+    return command.Has(flags);
   const auto& queue = session.transaction->queue;
   return std::any_of(queue.begin(), queue.end(),
                      [flags](const QueuedCommand& queued) { return queued.command->Has(flags); });
 }
 
+CommandPassing::Doing DoingOf(const Session& session, const CommandEntry& command) {
+  return {.writes = Does(session, command, kWrite), .reads = Does(session, command, kReadonly)};
+}
+
 // Another node, by which this one gets to know the users that there are. AcceptPeer asks who it is.
 bool IsNodeAtDoor(const Host& host, const Session& session, const CommandEntry& command) {
   const Acl& acl = host.services().acl;
-  return acl.taken_over().holds && command.full_name == "peer" &&
+  return acl.taken_over().holds && command.Is(CommandRole::kPeer) &&
          session.user_name == kDefaultUser && acl.Find(kDefaultUser)->enabled &&
          acl.Find(kDefaultUser)->no_password;
 }
@@ -100,7 +105,7 @@ bool IsLetIn(const Host& host, const Session& session, const CommandEntry& comma
   if (command.Has(kNoAuth) || IsNodeAtDoor(host, session, command)) return true;
   if (!session.authenticated) return false;
   return !host.services().acl.taken_over().holds || session.peer != PeerRole::kNone ||
-         command.full_name == "peer";
+         command.Is(CommandRole::kPeer);
 }
 
 // Of a client that tracks, reads are answered where it is told of changes, and as the leader would.
@@ -149,7 +154,8 @@ std::string Dispatcher::UnknownCommand(const Session& session, const CommandEntr
 
 // Clients see the first reason alone, so the order is part of the contract (dispatch.h). Whoever
 // has not authenticated learns nothing, not even how many arguments a command takes.
-std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, Arguments args) {
+std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, Arguments args,
+                                bool* passes_on) {
   if (!IsLetIn(host_, session, command)) return std::string(UnauthenticatedText(host_));
   if (!command.Takes(args.size())) {
     return "ERR wrong number of arguments for '" + command.full_name + "' command" +
@@ -172,7 +178,8 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
   if (host_.loading() && !command.Has(kLoading)) {
     return "LOADING Cellar is loading the dataset in memory";
   }
-  if (host_.restrains_writes() && !IsPassedOn(session, command, args)) [[unlikely]] {
+  *passes_on = IsPassedOn(session, command, args);
+  if (host_.restrains_writes() && !*passes_on) [[unlikely]] {
     if (std::string refusal = ReplicaRefusal(session, command); !refusal.empty()) return refusal;
   }
   if (session.version == RespVersion::k2 && InSubscribedMode(session)) {
@@ -191,7 +198,7 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
     return "ERR Command not allowed inside a transaction";
   }
   // A change of role cannot be undone.
-  const bool changes_role = command.full_name == "replicaof" || command.full_name == "slaveof";
+  const bool changes_role = command.Is(CommandRole::kFollowing);
   if (changes_role && session.in_multi() && session.transaction->atomic) [[unlikely]]
     return "ERR Command not allowed inside MULTI ATOMIC";
   return {};
@@ -291,17 +298,13 @@ bool Dispatcher::MayRead(Session& session, CommandEntry& command) {
 bool Dispatcher::IsPassedOn(const Session& session, const CommandEntry& command,
                             Arguments args) const {
   return passing_ != nullptr && host_.restrains_writes() && !host_.loading() &&
-         passing_->Takes(session, command, args,
-                         {.writes = Does(session, command, kWrite),
-                          .reads = Does(session, command, kReadonly)});
+         passing_->Takes(session, command, args, DoingOf(session, command));
 }
 
 void Dispatcher::PassOn(Session& session, CommandEntry& command, Arguments args) {
-  const CommandPassing::Doing doing{.writes = Does(session, command, kWrite),
-                                    .reads = Does(session, command, kReadonly)};
   std::string error;
   session.last_command = &command;
-  switch (passing_->Pass(session, command, args, doing, &error)) {
+  switch (passing_->Pass(session, command, args, DoingOf(session, command), &error)) {
     case CommandPassing::Outcome::kPassed:
       ++session.commands;
       ++host_.services().stats.commands;
@@ -334,10 +337,7 @@ bool Dispatcher::MayRunHere(Session& session, CommandEntry& command) {
   const bool queues = session.in_multi() && !command.Has(kImmediate);
   std::string error;
   if (queues || !host_.restrains_writes() || host_.loading() ||
-      !passing_->Lags(
-          session, command,
-          {.writes = Does(session, command, kWrite), .reads = Does(session, command, kReadonly)},
-          &error))
+      !passing_->Lags(session, command, DoingOf(session, command), &error))
     return true;
   if (error.empty()) {
     session.postponed = true;
@@ -448,7 +448,8 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
     }
     return nullptr;
   }
-  if (const std::string refusal = Refusal(session, *command, args); !refusal.empty()) {
+  bool passes_on = false;
+  if (const std::string refusal = Refusal(session, *command, args, &passes_on); !refusal.empty()) {
     Reject(session, command, refusal);
     return nullptr;
   }
@@ -459,7 +460,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
   }
   const bool queues = session.in_multi() && !command->Has(kImmediate);
   if (passing_ != nullptr) {
-    if (!queues && IsPassedOn(session, *command, args)) {
+    if (!queues && passes_on) {
       PassOn(session, *command, args);
       return nullptr;
     }

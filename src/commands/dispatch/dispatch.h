@@ -129,8 +129,9 @@ class Dispatcher {
   // The checks, for a command that may be unknown. The command to run now, a container's subcommand
   // if it is one; null if it was refused or queued, or must wait.
   CommandEntry* Admit(Session& session, CommandEntry* command, Arguments args);
-  // Empty if the command may run, else the whole error line.
-  std::string Refusal(Session& session, const CommandEntry& command, Arguments args);
+  // Empty if the command may run, else the whole error line. *passes_on: another node answers it.
+  std::string Refusal(Session& session, const CommandEntry& command, Arguments args,
+                      bool* passes_on);
   // Why enable-debug-command forbids the command; empty if it does not.
   std::string DebugRefusal(const Session& session, const CommandEntry& command) const;
   std::string UnknownCommand(const Session& session, const CommandEntry* container,

@@ -24,7 +24,7 @@ namespace {
 // Of the queue that one of the commands executes.
 size_t QueuedBytes(const TransactionState& transaction, std::span<const ParsedCommand> commands) {
   const bool executes = std::any_of(commands.begin(), commands.end(), [](const auto& command) {
-    return command.entry != nullptr && command.entry->full_name == "exec";
+    return command.entry != nullptr && command.entry->Is(CommandRole::kExec);
   });
   return executes ? transaction.bytes.size() : 0;
 }

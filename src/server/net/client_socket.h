@@ -66,6 +66,7 @@ class ClientSocket {
   uv_handle_t* handle() { return &handle_.handle; }
   uv_stream_t* stream() { return &handle_.stream; }
   uv_tcp_t* tcp() { return &handle_.tcp; }
+  uv_pipe_t* pipe() { return &handle_.pipe; }
   static ClientSocket* Of(uv_handle_t* handle) { return static_cast<ClientSocket*>(handle->data); }
 
   // It speaks TLS from its first byte on. REQUIRES: nothing has been read or written.

@@ -1,0 +1,20 @@
+// ClusterConfig: the options of a node that passes commands on to others; a part of Config.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cellar {
+
+enum class ClusterReads : int64_t { kLocal, kLeader, kLinearizable };
+
+struct ClusterConfig {
+  bool cluster_forward{true};
+  bool cluster_acl{true};
+  int64_t cluster_wait{1000};  // milliseconds
+  int64_t cluster_reads{static_cast<int64_t>(ClusterReads::kLocal)};
+  int64_t cluster_link_idle{300};  // seconds
+  std::string cluster_machine{};   // empty: the host's name
+};
+
+}  // namespace cellar
