@@ -2,6 +2,7 @@
 #include "commands/all_commands.h"
 
 #include "commands/admin/admin_commands.h"
+#include "commands/cluster/cluster_commands.h"
 #include "commands/data/data_commands.h"
 
 namespace cellar {
@@ -9,13 +10,13 @@ namespace cellar {
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
        {UnsupportedCommands, AclCommands,         AggregateCommands,  BackupCommands,
-        CellReadCommands,    CellWriteCommands,   ClientCommands,     CommandCommands,
+        CellReadCommands,    CellWriteCommands,   ClientCommands,     ClusterCommands,    CommandCommands,
         ConfigCommands,      ConnectionCommands,  DebugCommands,      ExplainCommands,
         FamilyCommands,      FeedCommands,        GenericCommands,    GroupCommands,
         HeatCommands,        IndexCommands,       KeyspaceCommands,   MemoryCommands,
         ObserveCommands,     PersistenceCommands, PubSubCommands,     ReplicaCommands,
         ReplicationCommands, SentinelCommands,    ServerCommands,     SnapshotCommands,
-        StreamCommands,      TableCommands,       TransactionCommands}) {
+        StreamCommands,      TableCommands,       TabletCommands,      TransactionCommands}) {
     table->Add(group());
   }
 }

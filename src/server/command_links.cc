@@ -12,6 +12,7 @@
 #include "base/os/log.h"
 #include "commands/catalog/command_table.h"
 #include "commands/clients/set_users.h"
+#include "commands/cluster/cluster_part.h"
 #include "commands/config/config.h"
 #include "commands/session/services.h"
 #include "commands/session/tracking.h"
@@ -24,9 +25,11 @@
 namespace cellar {
 namespace {
 
-// What tells of this node, though it reads data.
-bool IsOfThisNode(const CommandEntry& command) {
-  return command.full_name == "memory|usage" || command.full_name == "lolwut";
+// What tells of this node, though it reads data, or of its copy of the cluster's map.
+bool IsOfThisNode(const CommandEntry& command, Arguments args) {
+  const bool asks_owner = command.full_name == "tablet|route" && args.size() > 4;
+  return command.full_name == "memory|usage" || command.full_name == "lolwut" ||
+         (command.full_name.starts_with("tablet|") && !asks_owner);
 }
 
 bool IsWatch(const CommandEntry& command) {
@@ -42,6 +45,7 @@ bool IsWait(const CommandEntry& command) {
 bool AsksForState(const CommandEntry& command) {
   return command.full_name == "select" || command.full_name == "debug|digest" ||
          command.full_name == "auth" || command.full_name == "hello" ||
+         command.full_name.starts_with("cluster|") ||
          command.full_name.starts_with("acl|");
 }
 
@@ -204,14 +208,15 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
 
 bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& command,
                                   Arguments args) const {
-  if (IsOfThisNode(command)) return false;
+  if (IsOfThisNode(command, args)) return false;
+  if (command.full_name == "tablet|route") return true;
   const Config& config = host_.services().config;
   const SetNode& own = *set();
   if (own.is_witness() || own.is_empty() || own.member().state_is_void() ||
       static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo)
     return true;
   if (session.switches.reads_stale || session.tracking != nullptr) return false;
-  if (static_cast<ClusterReads>(config.cluster_reads) == ClusterReads::kLeader) return true;
+  if (ClusterReadsOf(config) == ClusterReads::kLeader) return true;
   if (ReadsFeeds(session, command)) return false;
   if (ReadsUnbuiltIndex(host_.store(), session, command, args))
     return !BelongsHere(session, command, args);
@@ -546,6 +551,7 @@ void CommandLinks::OnTick() {
   messages_.OnTick();
   if (set() == nullptr) return;
   SetUsers::Found(host_);
+  ClusterPart::Tend(host_);
   memory_bytes_ = CountMemory();
   const bool closes_idle = now() >= idle_micros_;
   if (closes_idle) idle_micros_ = now() + kIdleMicros;

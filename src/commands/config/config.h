@@ -25,7 +25,8 @@ enum class DebugAccess : int64_t { kNo, kLocal, kYes };
 enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
 enum class ReplicaKind : int64_t { kVoter, kStandby, kWitness };
 enum class ReplicaReads : int64_t { kStale, kNo, kLinearizable };
-enum class ClusterReads : int64_t { kLocal, kLeader, kLinearizable };
+// The last two are what holds while nobody has said anything: outside of a cluster, and in one.
+enum class ClusterReads : int64_t { kLocal, kLeader, kLinearizable, kLocalUnsaid, kLeaderUnsaid };
 enum class TlsAuthClients : int64_t { kNo, kYes, kOptional };
 
 // One class of client-output-buffer-limit. 0 is no limit.
@@ -132,7 +133,7 @@ struct Config : MemoryConfig {
   bool cluster_forward{false};
   bool cluster_acl{true};
   int64_t cluster_wait{1000};  // milliseconds
-  int64_t cluster_reads{static_cast<int64_t>(ClusterReads::kLocal)};
+  int64_t cluster_reads{static_cast<int64_t>(ClusterReads::kLocalUnsaid)};
   int64_t replica_priority{100};
   std::string replica_announce_ip;
   int64_t replica_announce_port{0};
@@ -234,6 +235,11 @@ struct ConfigOption {
   // Recomputes what is derived; null: nothing is.
   void (*derive)(Config* config){nullptr};
 };
+
+// cluster-reads, said or not: one of the first three.
+ClusterReads ClusterReadsOf(const Config& config);
+// What nobody has said is what is the default in a cluster, or outside of one.
+void SetClusterReadsDefault(Config* config, bool in_cluster);
 
 // In the order of conf/cellar.conf.
 std::span<const ConfigOption> ConfigOptions();
