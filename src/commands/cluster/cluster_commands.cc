@@ -221,7 +221,7 @@ constexpr Command kSubcommands[] = {
      .group = "cluster",
      .summary = "Reads and changes the options of the cluster, which are those of all its nodes.",
      .complexity = "O(n) in the number of options",
-     .syntax = "(GET pattern|SET name value)",
+     .syntax = "(GET pattern | SET name value)",
      .handler = CmdClusterConfig},
     Disabled("count-failure-reports", 3, "node-id"),
     Disabled("countkeysinslot", 3, "slot"),

@@ -268,7 +268,7 @@ constexpr Command kTableRows[] = {
      .summary = "Says which rows of a table stay on one set of a cluster: those with equal first "
                 "key components, all, or none.",
      .complexity = "O(n) where n is the number of tablets of the table",
-     .syntax = "table (COLOCATE count|WHOLE|SPREAD)",
+     .syntax = "table (COLOCATE count | WHOLE | SPREAD)",
      .handler = CmdTableAlter},
     {.name = "drop",
      .arity = 3,
