@@ -129,7 +129,8 @@ void ClusterMap::BeginLook(Store& store, uint32_t term) {
 
 void ClusterMap::EndLook(Store& store, const Claims& claims) {
   for (const auto& [id, claimed] : claims) seen_[id] = {claimed.sets[0].tablets, claimed.name};
-  std::erase_if(seen_, [&store](const auto& seen) { return store.TableById(seen.first) == nullptr; });
+  std::erase_if(seen_,
+                [&store](const auto& seen) { return store.TableById(seen.first) == nullptr; });
   seen_lsn_ = store.schema_lsn();
 }
 
@@ -258,8 +259,8 @@ Status ClusterMap::SetOption(Store& store, std::string_view name, std::string_vi
   if (!tables.exist()) return NoMap();
   return AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.WriteOption(name, value));
-    return tables.AddEvent(EventAt(store, fmt::format("{} is {}", name, value),
-                                   "CLUSTER CONFIG SET"));
+    return tables.AddEvent(
+        EventAt(store, fmt::format("{} is {}", name, value), "CLUSTER CONFIG SET"));
   });
 }
 

@@ -45,12 +45,13 @@ struct MapTable {
 // What makes one version of a map the next one.
 struct MapChange {
   uint64_t version{0};
-  uint64_t floor{0};        // of the map from then on (MapCache::floor)
-  uint64_t number_next{1};  // likewise
-  std::map<uint64_t, MapTable> tables;                  // by id: what they are, whole
-  std::vector<uint64_t> gone;                           // tables
-  std::vector<std::pair<uint64_t, uint64_t>> removals;  // table id and number, of `tables` and `gone`
-  size_t puts{0};                                       // entries of that version
+  uint64_t floor{0};                    // of the map from then on (MapCache::floor)
+  uint64_t number_next{1};              // likewise
+  std::map<uint64_t, MapTable> tables;  // by id: what they are, whole
+  std::vector<uint64_t> gone;           // tables
+  std::vector<std::pair<uint64_t, uint64_t>>
+      removals;    // table id and number, of `tables` and `gone`
+  size_t puts{0};  // entries of that version
 
   bool empty() const { return puts == 0 && removals.empty(); }
 };

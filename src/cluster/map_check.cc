@@ -138,10 +138,8 @@ void FindHoles(uint64_t id, const std::vector<Owned>& all, std::vector<MapFault>
     const std::string& reached = last == nullptr ? front : last->tablet->end;
     const bool at_end = last != nullptr && reached.empty();
     if (!at_end && reached < owned.tablet->begin) {
-      faults->push_back({.kind = Kind::kHole,
-                         .table_id = id,
-                         .begin = reached,
-                         .end = owned.tablet->begin});
+      faults->push_back(
+          {.kind = Kind::kHole, .table_id = id, .begin = reached, .end = owned.tablet->begin});
     } else if (last != nullptr && (at_end || reached > owned.tablet->begin)) {
       faults->push_back({.kind = Kind::kOverlap,
                          .table_id = id,

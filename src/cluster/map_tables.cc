@@ -109,7 +109,8 @@ Status MapTables::Put(std::string_view table, std::string_view row,
   RowWrite write;
   write.row = row;
   for (const Cell& cell : cells)
-    write.ops.emplace_back(CellPut{.family = kFamily, .qualifier = cell.column, .text = cell.value});
+    write.ops.emplace_back(
+        CellPut{.family = kFamily, .qualifier = cell.column, .text = cell.value});
   const Opened opened(*found);
   return store_.Write(*found, write).status();
 }
@@ -236,8 +237,8 @@ std::vector<ClusterEvent> MapTables::Events(uint64_t count) {
   for (const Row& row : Rows(kEventsTable, count)) {
     uint64_t time = 0;
     (void)row.Number("time", &time);
-    events.push_back({static_cast<int64_t>(time), std::string(row.Text("what")),
-                      std::string(row.Text("why"))});
+    events.push_back(
+        {static_cast<int64_t>(time), std::string(row.Text("what")), std::string(row.Text("why"))});
   }
   return events;
 }

@@ -9,14 +9,15 @@ namespace cellar {
 
 void AddAllCommands(CommandTable* table) {
   for (const auto group :
-       {UnsupportedCommands, AclCommands,         AggregateCommands,  BackupCommands,
-        CellReadCommands,    CellWriteCommands,   ClientCommands,     ClusterCommands,    CommandCommands,
-        ConfigCommands,      ConnectionCommands,  DebugCommands,      ExplainCommands,
-        FamilyCommands,      FeedCommands,        GenericCommands,    GroupCommands,
-        HeatCommands,        IndexCommands,       KeyspaceCommands,   MemoryCommands,
-        ObserveCommands,     PersistenceCommands, PubSubCommands,     ReplicaCommands,
-        ReplicationCommands, SentinelCommands,    ServerCommands,     SnapshotCommands,
-        StreamCommands,      TableCommands,       TabletCommands,      TransactionCommands}) {
+       {UnsupportedCommands, AclCommands,         AggregateCommands,   BackupCommands,
+        CellReadCommands,    CellWriteCommands,   ClientCommands,      ClusterCommands,
+        CommandCommands,     ConfigCommands,      ConnectionCommands,  DebugCommands,
+        ExplainCommands,     FamilyCommands,      FeedCommands,        GenericCommands,
+        GroupCommands,       HeatCommands,        IndexCommands,       KeyspaceCommands,
+        MemoryCommands,      ObserveCommands,     PersistenceCommands, PubSubCommands,
+        ReplicaCommands,     ReplicationCommands, SentinelCommands,    ServerCommands,
+        SnapshotCommands,    StreamCommands,      TableCommands,       TabletCommands,
+        TransactionCommands}) {
     table->Add(group());
   }
 }

@@ -45,8 +45,7 @@ bool IsWait(const CommandEntry& command) {
 bool AsksForState(const CommandEntry& command) {
   return command.full_name == "select" || command.full_name == "debug|digest" ||
          command.full_name == "auth" || command.full_name == "hello" ||
-         command.full_name.starts_with("cluster|") ||
-         command.full_name.starts_with("acl|");
+         command.full_name.starts_with("cluster|") || command.full_name.starts_with("acl|");
 }
 
 // Of the commands that EXEC is about to run, the first one that each node answers for itself.

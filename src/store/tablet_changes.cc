@@ -18,9 +18,7 @@ Status Moved(const Table& table, std::string_view row) {
                        "row " + Quote(row) + " of table " + Quote(table.name()) + " has moved");
 }
 
-Status EndsThere() {
-  return Status::Error(ErrorCode::kErr, "the tablet ends there already");
-}
+Status EndsThere() { return Status::Error(ErrorCode::kErr, "the tablet ends there already"); }
 
 // Each op makes all of a table's tablets anew: of many bounds what comes of them is logged instead.
 constexpr size_t kSplitOpsMax{16};
@@ -264,8 +262,8 @@ Status TabletChanges::Place(Table& table, const Placement& placement) {
   TableSchema schema = table.schema();
   RETURN_IF_ERROR(CheckColocate(schema.key, placement));
   if (in_cluster && HasUnique(schema) && !placement.whole) {
-    return Status::Error(ErrorCode::kErr, "table " + Quote(table.name()) +
-                                              " has a UNIQUE index, which needs WHOLE");
+    return Status::Error(ErrorCode::kErr,
+                         "table " + Quote(table.name()) + " has a UNIQUE index, which needs WHOLE");
   }
   if (schema.placement == placement) return Status::Ok();
   RETURN_IF_ERROR(store_.CheckFeature(Feature::kPlacement));

@@ -27,8 +27,8 @@ Status ClusterKeeps();
 // Whether clients may make something there: ERR if it is the cluster's.
 Status CheckKeyspaceOpen(const Engine& engine, std::string_view keyspace);
 
-// The tablets of a table that is to be created: one, and one more from each of `split_at` on. BADKEY,
-// TOOLARGE, ERR: a bound stands twice, or COLOCATE does not let it.
+// The tablets of a table that is to be created: one, and one more from each of `split_at` on.
+// BADKEY, TOOLARGE, ERR: a bound stands twice, or COLOCATE does not let it.
 Result<Tablets::Pointer> TabletsOfNew(const TableSchema& schema,
                                       std::span<const std::string_view> split_at);
 // ERR if a tablet that ends there would part rows of one group. REQUIRES: a bound of the table.

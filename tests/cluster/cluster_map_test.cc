@@ -20,9 +20,8 @@ class Director : public Fixture {
     return map.Begin(*store, 1, {.cluster_id = 42, .set_id = "00000000000000ab", .who = "a test"});
   }
   Status Split(const std::string& table, std::vector<std::string_view> rows) {
-    return map.Change(*store, term, "split", "a test", [&] {
-      return TabletChanges(*store).Split(Find(table), rows);
-    });
+    return map.Change(*store, term, "split", "a test",
+                      [&] { return TabletChanges(*store).Split(Find(table), rows); });
   }
   std::vector<std::string> Check() { return map.Check(*store, term); }
   // Of the table: starts in the order of the map.
@@ -60,7 +59,8 @@ TEST_CASE_METHOD(Director, "INIT is one record, and so is END", "[cluster]") {
   REQUIRE(Begin().ok());
 }
 
-TEST_CASE_METHOD(Director, "A cluster does not begin where its keyspace is another's", "[cluster]") {
+TEST_CASE_METHOD(Director, "A cluster does not begin where its keyspace is another's",
+                 "[cluster]") {
   Make("t", {{"f", {}}});
   REQUIRE(store->CreateKeyspace("_cluster").ok());
   REQUIRE(store->CreateTable("_cluster", "tablets", Order(), {{"f", {}}}).ok());
@@ -94,7 +94,8 @@ TEST_CASE_METHOD(Director, "A change of tablets and the map of it are one record
   REQUIRE(MapTables(*store).Events(1)[0].what == "split");
 }
 
-TEST_CASE_METHOD(Director, "The map follows tables that come, go and get other names", "[cluster]") {
+TEST_CASE_METHOD(Director, "The map follows tables that come, go and get other names",
+                 "[cluster]") {
   REQUIRE(Begin().ok());
   Make("t", {{"f", {}}});
   REQUIRE(Starts(map, "t") == "none");
@@ -153,8 +154,9 @@ TEST_CASE_METHOD(Director, "What is wrong is named, and made anew", "[cluster]")
     row = std::to_string(id) + "/" + std::to_string(entry.number);
   tablets.SetKept(false);
   REQUIRE(Do(tablets, row, {Put("f", "epoch", "9")}).ok());
-  REQUIRE(Do(tablets, "77/1", {Put("f", "table", "0/x"), Put("f", "set", "1"),
-                               Put("f", "epoch", "1"), Put("f", "version", "1")})
+  REQUIRE(Do(tablets, "77/1",
+             {Put("f", "table", "0/x"), Put("f", "set", "1"), Put("f", "epoch", "1"),
+              Put("f", "version", "1")})
               .ok());
   tablets.SetKept(true);
   const std::vector<std::string> faults = Check();
@@ -180,7 +182,8 @@ TEST_CASE_METHOD(Director, "What is wrong is named, and made anew", "[cluster]")
 TEST_CASE_METHOD(Director, "Nobody else changes the cluster's keyspace", "[cluster]") {
   Make("t", {{"f", {}}});
   REQUIRE(Begin().ok());
-  const std::string refusal = "ERR keyspace '_cluster' is the cluster's own, which alone changes it";
+  const std::string refusal =
+      "ERR keyspace '_cluster' is the cluster's own, which alone changes it";
   const auto refused = [&] {
     Table& tablets = **store->FindTable("_cluster", "tablets");
     const std::vector<std::string_view> put{"f:set", "1"};
@@ -203,9 +206,9 @@ TEST_CASE_METHOD(Director, "Nobody else changes the cluster's keyspace", "[clust
     const std::vector<const Table*> tables{&tablets};
     REQUIRE(store->CreateSnapshot("_cluster", "s", tables, 0, Store::Overwrite::kNo).ToString() ==
             refusal);
-    REQUIRE(store->CopyTable(Find("t"), "_cluster", "x", Store::Overwrite::kNo)
-                .status()
-                .ToString() == refusal);
+    REQUIRE(
+        store->CopyTable(Find("t"), "_cluster", "x", Store::Overwrite::kNo).status().ToString() ==
+        refusal);
   };
   refused();
   Open();

@@ -92,7 +92,8 @@ TEST_CASE("Of two owners the greater epoch is in the map, and both are named", "
   const Claims claims{
       {7,
        {.name = "0/t",
-        .sets = {{0, Made({{"", "p", 7}})}, {3, Made({{"m", "", 6}})}, {4, Made({{"c", "d", 9}})}}}}};
+        .sets = {
+            {0, Made({{"", "p", 7}})}, {3, Made({{"m", "", 6}})}, {4, Made({{"c", "d", 9}})}}}}};
   MapCache map;
   map.Apply(PlanMap(map, claims, {7}));
   // What the beaten ones had beside is not theirs either until that is decided.
@@ -141,8 +142,7 @@ TEST_CASE("Random splits and merges: a map that follows each is one that is made
   std::set<uint64_t> numbers;
   for (int round = 0; round < 400; ++round) {
     const std::string key = std::to_string(100 + random.Below(200));
-    const Tablets::Pointer next =
-        random.Below(5) < 3 ? tablets->Split(key) : tablets->Merge(key);
+    const Tablets::Pointer next = random.Below(5) < 3 ? tablets->Split(key) : tablets->Merge(key);
     if (next == nullptr) continue;
     tablets = next;
     const MapCache before = map;

@@ -195,6 +195,7 @@ TEST_CASE_METHOD(Cluster, "Rows of one group stay in one tablet", "[tablets]") {
   REQUIRE(split("a", {"m", "m/3"}) == group);
   REQUIRE(split("a", {"m"}) == "OK");
   // What parts groups becomes one by the same record.
+  store->Flush();
   const uint64_t before = store->last_lsn().seq;
   REQUIRE(changes().Place(Find("b"), {.colocate = 2}).ok());
   REQUIRE(store->last_lsn().seq == before + 1);
@@ -256,6 +257,37 @@ TEST_CASE_METHOD(Cluster, "Many bounds at once are as one after the other", "[ta
   REQUIRE(Shown("t") == Shown("u"));
   Open();
   REQUIRE(Shown("t") == Shown("u"));
+}
+
+TEST_CASE("COLOCATE and WHOLE stand in a schema where older versions find damage", "[tablets]") {
+  TableSchema schema;
+  schema.key = *Order::ParseKey("u32/bytes");
+  schema.groups = {{std::string(kDefaultGroup), 1}};
+  const auto encoded = [&schema](const Placement& placement) {
+    schema.placement = placement;
+    std::string bytes;
+    EncodeTableSchema(schema, &bytes);
+    return bytes;
+  };
+  const std::string plain = encoded({});
+  REQUIRE(IsPlainSchema(schema));
+  for (const Placement& placement :
+       {Placement{.colocate = 2}, {.whole = true}, {.colocate = 1, .whole = true}}) {
+    const std::string bytes = encoded(placement);
+    REQUIRE(bytes.size() > plain.size());
+    REQUIRE_FALSE(IsPlainSchema(schema));
+    std::string_view from = bytes;
+    TableSchema decoded;
+    REQUIRE(DecodeTableSchema(&from, &decoded).ok());
+    REQUIRE(decoded.placement == placement);
+    REQUIRE(decoded.family_id_next == schema.family_id_next);
+  }
+  for (const uint32_t colocate : {3U, 33U, UINT32_MAX >> 2}) {
+    const std::string bytes = encoded({.colocate = colocate});
+    std::string_view from = bytes;
+    TableSchema decoded;
+    REQUIRE(DecodeTableSchema(&from, &decoded).code() == ErrorCode::kCorruption);
+  }
 }
 
 TEST_CASE("Ownership that no set has written is damage", "[tablets]") {

@@ -96,8 +96,8 @@ void CmdDebugDigest(CommandContext& ctx) {
   if (ctx.args.size() > 3) return ctx.Fail(Status::SyntaxError());
   // An index is a function of its table, so that the digest of the one vouches for both.
   REPLY_IF_ERROR(ctx, ctx.store().VerifyIndexes());
-  const bool of_cluster = ctx.args.size() == 3 && EqualsIgnoreCase(ctx.args[2], "cluster") &&
-                          IsInCluster(ctx.host);
+  const bool of_cluster =
+      ctx.args.size() == 3 && EqualsIgnoreCase(ctx.args[2], "cluster") && IsInCluster(ctx.host);
   const bool of_table = ctx.args.size() == 3 && !EqualsIgnoreCase(ctx.args[2], "withlsn");
   if (of_table && !of_cluster) {
     ASSIGN_OR_REPLY(ctx, const Table* const table, FindTable(ctx, ctx.args[2]));

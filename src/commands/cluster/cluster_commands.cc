@@ -39,13 +39,12 @@ uint64_t DrawClusterId(const CommandContext& ctx) {
 void CmdClusterInit(CommandContext& ctx) {
   if (!ClusterPart::IsOfSet(ctx)) return;
   ctx.DependsOn(ctx.store().schema_lsn());
-  const ClusterMap::Founding founding{
-      .cluster_id = DrawClusterId(ctx),
-      .set_id = ctx.host.replication().cluster_text().substr(0, 16),
-      .who = "CLUSTER INIT"};
+  const ClusterMap::Founding founding{.cluster_id = DrawClusterId(ctx),
+                                      .set_id = ctx.host.replication().cluster_text().substr(0, 16),
+                                      .who = "CLUSTER INIT"};
   const ClusterTelling telling(ctx.host);
-  const Status status = ctx.host.services().cluster_map.Begin(
-      ctx.store(), ctx.host.replication().term(), founding);
+  const Status status =
+      ctx.host.services().cluster_map.Begin(ctx.store(), ctx.host.replication().term(), founding);
   ClusterPart::Tend(ctx.host);
   ReplyChange(ctx, status);
 }
@@ -161,16 +160,14 @@ void ReplyOptions(CommandContext& ctx, std::string_view pattern) {
 
 void SetOption(CommandContext& ctx, std::string_view name, std::string_view text) {
   const ClusterOption* const option = FindClusterOption(name);
-  if (option == nullptr)
-    return ctx.Fail("ERR Unknown option of the cluster - " + Quote(name));
+  if (option == nullptr) return ctx.Fail("ERR Unknown option of the cluster - " + Quote(name));
   const Result<std::string> value = CheckClusterOption(*option, text);
   if (!value.ok()) {
-    return ctx.Fail(fmt::format(
-        "ERR CLUSTER CONFIG SET failed (possibly related to argument '{}') - {}", option->name,
-        value.status().text()));
+    return ctx.Fail(
+        fmt::format("ERR CLUSTER CONFIG SET failed (possibly related to argument '{}') - {}",
+                    option->name, value.status().text()));
   }
-  REPLY_IF_ERROR(ctx,
-                 ctx.host.services().cluster_map.SetOption(ctx.store(), option->name, *value));
+  REPLY_IF_ERROR(ctx, ctx.host.services().cluster_map.SetOption(ctx.store(), option->name, *value));
   ctx.reply.Ok();
 }
 

@@ -180,8 +180,8 @@ constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
 constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
 constexpr std::string_view kAuthClientsWords[] = {"no", "yes", "optional"};
 constexpr std::string_view kReplicaKindWords[] = {"voter", "standby", "witness"};
-constexpr std::string_view kClusterReadsWords[] = {"local", "leader", "linearizable",
-                                                  "local", "leader"};
+constexpr std::string_view kClusterReadsWords[] = {"local", "leader", "linearizable", "local",
+                                                   "leader"};
 constexpr std::string_view kReplicaReadsWords[] = {"stale", "no", "linearizable"};
 constexpr std::string_view kChannelWords[] = {"allchannels", "resetchannels"};
 constexpr std::string_view kTrackingNames[] = {"row", "table", "both"};
@@ -891,8 +891,8 @@ ClusterReads ClusterReadsOf(const Config& config) {
 void SetClusterReadsDefault(Config* config, bool in_cluster) {
   const auto reads = static_cast<ClusterReads>(config->cluster_reads);
   if (reads != ClusterReads::kLocalUnsaid && reads != ClusterReads::kLeaderUnsaid) return;
-  config->cluster_reads = static_cast<int64_t>(in_cluster ? ClusterReads::kLeaderUnsaid
-                                                          : ClusterReads::kLocalUnsaid);
+  config->cluster_reads =
+      static_cast<int64_t>(in_cluster ? ClusterReads::kLeaderUnsaid : ClusterReads::kLocalUnsaid);
 }
 
 std::span<const ConfigOption> ConfigOptions() { return kOptions; }

@@ -27,7 +27,7 @@ constexpr uint64_t kCatalogFormatWithSnapshots{6};
 constexpr uint64_t kCatalogFormatWithCompression{7};  // the same, with COMPRESS in a schema
 constexpr uint64_t kCatalogFormatWithColumns{8};      // the same, with COLUMN in a schema
 constexpr uint64_t kCatalogFormatWithTablets{9};      // the same, with tablets behind all else
-constexpr uint64_t kCatalogFormatWithPlacement{10};   // the same, with COLOCATE or WHOLE in a schema
+constexpr uint64_t kCatalogFormatWithPlacement{10};  // the same, with COLOCATE or WHOLE in a schema
 // Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
 // 0.1 ms to unmap a megabyte.
 constexpr uint64_t kGarbageEntriesPerPiece{128};
