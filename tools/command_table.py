@@ -36,9 +36,9 @@ MOST_USED = ["TABLE CREATE", "TABLE SHOW", "FAMILY ADD", "FAMILY ALTER", "CPUT",
 ARGUMENTS_SHOWN_MAX = 50
 # Groups that come first, in this order; the others follow by name.
 GROUPS = ["cell", "schema", "stream", "index", "table", "transactions", "keyspace", "generic", "connection", "pubsub", "server"]
-# Groups of commands that answer as a Redis does which has no scripts, modules or cluster, and those by which a Redis
-# would follow another one.
-ABSENT = ["scripting", "module", "cluster", "redis-replication"]
+# Groups of commands that answer as a Redis does which has no scripts, modules or slots, and those by which a Redis would
+# follow another one.
+ABSENT = ["scripting", "module", "redis-cluster", "redis-replication"]
 
 
 def text(word):
@@ -133,7 +133,8 @@ def block(command, arguments, summary, complexity):
 
 def absent_block(docs):
     """The list of commands that Cellar answers as a Redis without them."""
-    names = sorted({command.partition(" ")[0] for group, command, _, _, _ in rows(docs) if group in ABSENT})
+    found = [(group in ABSENT, command.partition(" ")[0]) for group, command, _, _, _ in rows(docs)]
+    names = sorted({name for absent, name in found if absent} - {name for absent, name in found if not absent})
     return "\n".join([DOCS, man.mdoc(", ".join(names) + "."), END_OF_DOCS]) + "\n"
 
 

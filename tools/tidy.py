@@ -42,7 +42,7 @@ FLOORS = {
     "btree": ("nodes", ""),
     "engine": ("keys", "request", "filter", "schema", "feeds", "table", "state", "rows", "scans", "aggregate"),
     "commands": ("arguments", "config", "catalog", "acl", "session", "clients", "dispatch", "replies", "feeds",
-                 "reports", "data", "admin", ""),
+                 "reports", "cluster", "data", "admin", ""),
     "store": ("format", "log", "snapshot", "offline", "journal", "history", ""),
     "replica": ("links", "set", ""),
     "server": ("net", "connection", ""),

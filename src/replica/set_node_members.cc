@@ -105,6 +105,8 @@ uint32_t SetNode::LevelOf(Feature feature) {
       return kRowEntriesLevel;
     case Feature::kTablets:
       return kTabletsLevel;
+    case Feature::kPlacement:
+      return kPlacementLevel;
   }
   return kFeatureLevel;
 }

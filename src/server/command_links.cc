@@ -12,6 +12,7 @@
 #include "base/os/log.h"
 #include "commands/catalog/command_table.h"
 #include "commands/clients/set_users.h"
+#include "commands/cluster/cluster_part.h"
 #include "commands/config/config.h"
 #include "commands/session/services.h"
 #include "commands/session/tracking.h"
@@ -32,6 +33,7 @@ bool AsksForState(const CommandEntry& command) {
     case CommandRole::kLogin:
     case CommandRole::kUserChange:
     case CommandRole::kUsers:
+    case CommandRole::kCluster:
       return true;
     default:
       return false;
@@ -196,6 +198,8 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
       break;
     case CommandRole::kOfNode:
       return false;
+    case CommandRole::kRoute:  // SURE: its owner is asked, not this node's copy of the map
+      return args.size() > 4;
     default:
       break;
   }
@@ -210,7 +214,7 @@ bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& co
       static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo)
     return true;
   if (session.switches.reads_stale || session.tracking != nullptr) return false;
-  if (static_cast<ClusterReads>(config.cluster_reads) == ClusterReads::kLeader) return true;
+  if (ClusterReadsOf(config) == ClusterReads::kLeader) return true;
   if (ReadsFeeds(session, command)) return false;
   if (ReadsUnbuiltIndex(host_.store(), session, command, args))
     return !BelongsHere(session, command, args);
@@ -543,6 +547,7 @@ void CommandLinks::OnTick() {
   messages_.OnTick();
   if (set() == nullptr) return;
   SetUsers::Found(host_);
+  ClusterPart::Tend(host_);
   memory_bytes_ = CountMemory();
   const bool closes_idle = now() >= idle_micros_;
   if (closes_idle) idle_micros_ = now() + kIdleMicros;

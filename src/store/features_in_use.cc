@@ -5,6 +5,7 @@ namespace cellar {
 namespace {
 
 void AddFeaturesOf(const Table& table, std::set<Feature>* features) {
+  if (table.schema().placement.any()) features->insert(Feature::kPlacement);
   for (const FamilySchema& family : table.schema().families) {
     // Also of a family that packs no more: its cells may be packed still.
     if (family.compression != Compression::kNever) features->insert(Feature::kCompression);

@@ -290,7 +290,7 @@ CELLAR_INLINE bool Store::PreparePut(Table& table, std::string_view row, ValueBy
   if (table.schema().key.is_recno()) [[unlikely]]
     return false;
   if (table.has_indexes()) [[unlikely]] {
-    if (table.frozen()) return false;
+    if (table.fixed()) return false;
     if (table.indexes()->MayRefuse(row.size(), value_bytes())) return false;
     PrepareIndexesForWrite(table);
   }
@@ -300,8 +300,8 @@ CELLAR_INLINE bool Store::PreparePut(Table& table, std::string_view row, ValueBy
 template <typename Resolve>
 // The order of WriteRow without what puts never need: conditions, checkpoints, refusals of indexes.
 CELLAR_INLINE Status Store::PutResolved(Table& table, size_t puts, Resolve resolve) {
-  if (table.frozen()) [[unlikely]]
-    return FrozenTable(table);
+  if (table.fixed()) [[unlikely]]
+    return FixedTable(table);
   BeginMutation();
   const WriteContext context{.now_micros = now_micros_,
                              .stamp_micros = NextStamp(),

@@ -105,6 +105,15 @@ struct NewFamily {
   FamilyOptions options;
 };
 
+// TABLE CREATE. What it names is borrowed.
+struct NewTable {
+  const Order& key;
+  const std::vector<NewFamily>& families;
+  Placement placement;
+  // In a cluster its tablets begin there, and at the front; as rows or first components of rows.
+  std::span<const std::string_view> split_at;
+};
+
 struct NewIndexColumn {
   std::string_view family;
   std::optional<std::string_view> qualifier;  // unset: the whole family
@@ -142,6 +151,7 @@ enum class Feature : uint8_t {
   kColumnTypes,  // COLUMN, and cells that CONVERT has rewritten
   kRowEntries,   // of feeds: ENTRIES ROW
   kTablets,      // ownership of rows
+  kPlacement,    // COLOCATE, WHOLE
 };
 
 // A change too large for one turn: CDELRANGE, CUPDATE, FAMILY ALTER. Step() does a bounded piece,
@@ -301,7 +311,10 @@ class Store {
   // now, or when the newest timestamp was given out, which is the same on every copy whatever its
   // clock says. O(n).
   enum class DigestTime : uint8_t { kNow, kNewestStamp };
-  std::string Digest(DigestTime time = DigestTime::kNow);
+  // Of all keyspaces, or all but the cluster's own: of the same rows that is the digest of a server
+  // without a cluster.
+  enum class DigestOf : uint8_t { kAll, kClients };
+  std::string Digest(DigestTime time = DigestTime::kNow, DigestOf of = DigestOf::kAll);
   // Whether every whole index is what its table says; ERR naming one that is not. O(n).
   Status VerifyIndexes();
 
@@ -318,6 +331,7 @@ class Store {
   Status DropKeyspace(std::string_view name);
   Status CreateTable(std::string_view keyspace, std::string_view name, const Order& key,
                      const std::vector<NewFamily>& families);
+  Status CreateTable(std::string_view keyspace, std::string_view name, const NewTable& table);
   Status DropTable(Table& table);
   Status TruncateTable(Table& table);
   // BUSYKEY if the target exists, unless `overwrite`, which drops it in the same record.
@@ -559,7 +573,7 @@ class Store {
   Status ApplyOrRefuse(Table& table, const FamilyAccess* access, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);
   Status CommitSchema(Table* table);
-  void AssignNewTable(uint64_t id);
+  void AssignNewTable(uint64_t id, const Tablets& tablets);
   // What watchers have been told so far of the table and of a row that is about to lose cells.
   TableWatches::Mark MarkBeforeDeletes(const Table& table, std::string_view row) const;
   // FindTable for names that have a keyspace in front, or are of no table.
@@ -576,12 +590,12 @@ class Store {
   bool SweepFeeds();
   Status CheckFeed(const Feed& feed) const;
   // --- store_snapshots.cc
-  // READONLY if the table is frozen.
   static Status CheckOnOneSet(const Table& table);
+  // READONLY if the table is frozen, ERR if it is the cluster's.
   static Status CheckLive(const Table& table) {
-    return table.frozen() ? FrozenTable(table) : Status::Ok();
+    return table.fixed() ? FixedTable(table) : Status::Ok();
   }
-  [[gnu::cold]] static Status FrozenTable(const Table& table);
+  [[gnu::cold]] static Status FixedTable(const Table& table);
   Status NoTableInSnapshot(std::string_view keyspace, std::string_view word) const;
   // Numbers that are free behind what the mutation has so far.
   struct SnapshotIds {

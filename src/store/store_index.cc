@@ -12,6 +12,7 @@
 #include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
 #include "store/store.h"
+#include "store/tablet_changes.h"
 
 namespace cellar {
 namespace {
@@ -64,6 +65,12 @@ Status Store::CreateIndex(Table& table, const NewIndex& index) {
     return Status::Error(ErrorCode::kTooLarge,
                          "a table has at most " + FormatUint64(kIndexesMax) + " indexes");
   }
+  const bool made_whole = index.unique && !schema.placement.whole && engine_->cluster().active();
+  if (made_whole) {
+    RETURN_IF_ERROR(CheckMayBecomeWhole(table));
+    RETURN_IF_ERROR(CheckFeature(Feature::kPlacement));
+    schema.placement.whole = true;
+  }
   added.id = schema.index_id_next++;
   const auto at = std::lower_bound(
       schema.indexes.begin(), schema.indexes.end(), index.name,
@@ -74,6 +81,10 @@ Status Store::CreateIndex(Table& table, const NewIndex& index) {
   BeginMutation();
   mutation_.SetSchema(table.id(), bytes);
   RETURN_IF_ERROR(CommitSchema(&table));
+  if (made_whole) {
+    Log(LogSeverity::kNotice, "Table " + Quote(table.name()) + " is WHOLE from now on: its index " +
+                                  Quote(index.name) + " is UNIQUE");
+  }
   BeginIndexes(table);
   return Status::Ok();
 }

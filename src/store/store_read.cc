@@ -19,6 +19,7 @@
 #include "engine/schema/column_set.h"
 #include "engine/table/row_split.h"
 #include "store/store.h"
+#include "store/tablet_changes.h"
 
 namespace cellar {
 
@@ -281,7 +282,7 @@ void AddCells(Scan& scan, bool with_expiry, DigestHash* hash) {
 
 }  // namespace
 
-std::string Store::Digest(DigestTime time) {
+std::string Store::Digest(DigestTime time, DigestOf of) {
   const int64_t now = now_micros_;
   // Nodes with the same data must judge at one moment what has expired.
   if (time == DigestTime::kNewestStamp) now_micros_ = engine_->stamp();
@@ -289,6 +290,7 @@ std::string Store::Digest(DigestTime time) {
   CellOptions all;
   all.versions_max = kUnlimited;
   for (const std::string& keyspace : Keyspaces()) {
+    if (of == DigestOf::kClients && !CheckKeyspaceOpen(*engine_, keyspace).ok()) continue;
     PutLengthPrefixed(&hash.bytes(), keyspace);
     for (const Table* table : Tables(keyspace)) {
       PutLengthPrefixed(&hash.bytes(), table->name());

@@ -59,6 +59,7 @@ Status Store::DropKeyspace(std::string_view name) {
   if (IsBuiltIn(name)) {
     return Status::Error(ErrorCode::kErr, "keyspace " + Quote(name) + " cannot be dropped");
   }
+  RETURN_IF_ERROR(CheckKeyspaceOpen(*engine_, name));
   BeginMutation();
   mutation_.DropKeyspace(name);
   return CommitSchema(nullptr);
@@ -68,6 +69,7 @@ Status Store::DropKeyspace(std::string_view name) {
 
 Status Store::CheckNewTable(std::string_view keyspace, std::string_view name) const {
   RETURN_IF_ERROR(RequireName("table", name));
+  RETURN_IF_ERROR(CheckKeyspaceOpen(*engine_, keyspace));
   if (engine_->feeds().Find(keyspace, name) != nullptr) {
     return Status::Error(ErrorCode::kBusyKey,
                          Quote(name) + " is a feed in keyspace " + Quote(keyspace));
@@ -77,21 +79,30 @@ Status Store::CheckNewTable(std::string_view keyspace, std::string_view name) co
                        "table " + Quote(name) + " exists already in keyspace " + Quote(keyspace));
 }
 
-// Everything is checked, down to the last family, before the op is made; the engine then only
-// carries it out.
 Status Store::CreateTable(std::string_view keyspace, std::string_view name, const Order& key,
                           const std::vector<NewFamily>& families) {
+  return CreateTable(keyspace, name,
+                     {.key = key, .families = families, .placement = {}, .split_at = {}});
+}
+
+// Everything is checked, down to the last family, before the op is made; the engine then only
+// carries it out.
+Status Store::CreateTable(std::string_view keyspace, std::string_view name, const NewTable& table) {
   RETURN_IF_ERROR(SplitTableName(&keyspace, &name));
   RETURN_IF_ERROR(CheckNewTable(keyspace, name));
-  if (engine_->cluster().active()) RETURN_IF_ERROR(CheckTabletsFit(*engine_, 1));
   TableSchema schema;
-  schema.key = key;
+  schema.key = table.key;
+  schema.placement = table.placement;
+  ASSIGN_OR_RETURN(const Tablets::Pointer tablets, TabletsOfNew(schema, table.split_at));
+  if (engine_->cluster().active())
+    RETURN_IF_ERROR(CheckTabletsFit(*engine_, tablets->list().size()));
+  if (table.placement.any()) RETURN_IF_ERROR(CheckFeature(Feature::kPlacement));
   uint64_t tree_id_next = engine_->tree_id_next();
   schema.groups.push_back({std::string(kDefaultGroup), tree_id_next++});
   // Ids in the order of names make a row of the table one run of its tree.
   std::vector<const NewFamily*> by_name;
-  by_name.reserve(families.size());
-  for (const NewFamily& family : families) by_name.push_back(&family);
+  by_name.reserve(table.families.size());
+  for (const NewFamily& family : table.families) by_name.push_back(&family);
   for (const NewFamily* family : by_name) RETURN_IF_ERROR(RequireName("family", family->name));
   std::stable_sort(by_name.begin(), by_name.end(),
                    [](const NewFamily* a, const NewFamily* b) { return a->name < b->name; });
@@ -103,7 +114,7 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
   const uint64_t id = engine_->table_id_next();
   BeginMutation();
   mutation_.CreateTable(keyspace, name, id, bytes);
-  AssignNewTable(id);
+  AssignNewTable(id, *tablets);
   RETURN_IF_ERROR(CommitSchema(nullptr));
   if (in_transaction_) {
     transaction_tables_.insert(id);
@@ -114,11 +125,11 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
 }
 
 // In a cluster each table has an owner from its first moment on.
-void Store::AssignNewTable(uint64_t id) {
+void Store::AssignNewTable(uint64_t id, const Tablets& tablets) {
   if (!engine_->cluster().active()) return;
-  std::string tablets;
-  Tablets::Whole()->Encode(&tablets);
-  mutation_.AssignTablets(id, tablets);
+  std::string bytes;
+  tablets.Encode(&bytes);
+  mutation_.AssignTablets(id, bytes);
 }
 
 Status Store::DropTable(Table& table) {
@@ -167,6 +178,7 @@ Status Store::RenameTable(Table& table, std::string_view keyspace, std::string_v
   BeginMutation();
   SnapshotIds ids = NextIds();
   if (target != nullptr) {
+    RETURN_IF_ERROR(CheckLive(*target));
     RETURN_IF_ERROR(KeepDropped(*target, &ids));
     mutation_.DropTable(target->id());
   }

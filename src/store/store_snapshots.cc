@@ -9,6 +9,7 @@
 #include "engine/state/snapshot_set.h"
 #include "engine/state/table_copy.h"
 #include "store/store.h"
+#include "store/tablet_changes.h"
 
 namespace cellar {
 namespace {
@@ -22,7 +23,8 @@ Status NoSnapshot(std::string_view keyspace, std::string_view name) {
 
 }  // namespace
 
-Status Store::FrozenTable(const Table& table) {
+Status Store::FixedTable(const Table& table) {
+  if (!table.frozen()) return ClusterKeeps();
   return Status::Error(ErrorCode::kReadOnly, Quote(table.shown_name()) + " is a snapshot");
 }
 
@@ -83,6 +85,7 @@ Status Store::CheckOnOneSet(const Table& table) {
 Status Store::CreateSnapshot(std::string_view keyspace, std::string_view name,
                              const std::vector<const Table*>& tables, int64_t ttl_micros,
                              Overwrite replace) {
+  RETURN_IF_ERROR(CheckKeyspaceOpen(*engine_, keyspace));
   RETURN_IF_ERROR(CheckFeature(Feature::kSnapshots));
   (void)SweepSnapshots();
   const SnapshotSet& snapshots = engine_->snapshots();
@@ -219,6 +222,7 @@ class CopyChange final : public SlicedChange {
     if (engine.feeds().Find(keyspace_, name_) != nullptr) return Status::WrongKind();
     Table* old = engine.FindTable(keyspace_, name_);
     if (old != nullptr && replace_ == Store::Overwrite::kNo) return Status::Ok();
+    if (old == nullptr && engine.cluster().active()) RETURN_IF_ERROR(CheckTabletsFit(engine, 1));
     store_.BeginMutation();
     Store::SnapshotIds ids = store_.NextIds();
     if (old != nullptr) {
@@ -226,7 +230,7 @@ class CopyChange final : public SlicedChange {
       store_.mutation_.DropTable(old->id());
     }
     store_.mutation_.CopyTable(keyspace_, name_, ids.table, Definition(*source, ids));
-    store_.AssignNewTable(ids.table);
+    store_.AssignNewTable(ids.table, *Tablets::Whole());
     if (snapshot_id_ != 0) store_.mutation_.DropSnapshot(snapshot_id_);
     engine.PrepareCopy(std::move(copy_));
     const Status committed = store_.CommitSchema(nullptr);
@@ -271,6 +275,7 @@ class CopyChange final : public SlicedChange {
 
 Result<std::unique_ptr<SlicedChange>> Store::CopyTable(Table& source, std::string_view keyspace,
                                                        std::string_view name, Overwrite replace) {
+  RETURN_IF_ERROR(CheckKeyspaceOpen(*engine_, keyspace));
   RETURN_IF_ERROR(CheckFeature(Feature::kSnapshots));
   RETURN_IF_ERROR(CheckOnOneSet(source));
   Table* frozen = &source;

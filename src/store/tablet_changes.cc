@@ -1,6 +1,7 @@
 // See tablet_changes.h.
 #include "store/tablet_changes.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
@@ -17,12 +18,55 @@ Status Moved(const Table& table, std::string_view row) {
                        "row " + Quote(row) + " of table " + Quote(table.name()) + " has moved");
 }
 
+Status EndsThere() { return Status::Error(ErrorCode::kErr, "the tablet ends there already"); }
+
+// Each op makes all of a table's tablets anew: of many bounds what comes of them is logged instead.
+constexpr size_t kSplitOpsMax{16};
+
+// REQUIRES: the bounds ascend, each inside of a tablet.
+Tablets::Pointer SplitAt(const std::vector<Tablet>& tablets, std::vector<std::string> bounds) {
+  std::vector<Tablet> pieces;
+  pieces.reserve(tablets.size() + bounds.size());
+  auto bound = bounds.begin();
+  for (const Tablet& tablet : tablets) {
+    pieces.push_back(tablet);
+    for (; bound != bounds.end() && tablet.Contains(*bound); ++bound) {
+      pieces.back().end = *bound;
+      pieces.push_back({.begin = std::move(*bound), .end = tablet.end, .epoch = tablet.epoch});
+    }
+  }
+  CELLAR_ASSERT(bound == bounds.end());
+  return Tablets::Make(std::move(pieces));
+}
+
+Status CheckColocate(const Order& key, const Placement& placement) {
+  const size_t components = key.components().size();
+  if (placement.colocate <= components) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, "COLOCATE names more key components than there are: " +
+                                            FormatUint64(components));
+}
+
+bool HasUnique(const TableSchema& schema) {
+  return std::any_of(schema.indexes.begin(), schema.indexes.end(),
+                     [](const IndexSchema& index) { return index.unique; });
+}
+
 }  // namespace
 
-Result<std::string> EncodeTabletBound(const Table& table, std::string_view text) {
+Status ClusterKeeps() {
+  return Status::Error(ErrorCode::kErr, "keyspace " + Quote(kClusterKeyspace) +
+                                            " is the cluster's own, which alone changes it");
+}
+
+Status CheckKeyspaceOpen(const Engine& engine, std::string_view keyspace) {
+  const bool kept = keyspace == kClusterKeyspace && engine.cluster().active();
+  return kept ? ClusterKeeps() : Status::Ok();
+}
+
+Result<std::string> EncodeTabletBound(const TableSchema& schema, std::string_view text) {
   if (text.empty()) return std::string();
   ASSIGN_OR_RETURN(KeyBound bound,
-                   table.schema().key.EncodeBound(text, BoundEdge::kInclusive, BoundSide::kMin));
+                   schema.key.EncodeBound(text, BoundEdge::kInclusive, BoundSide::kMin));
   if (bound.bytes.size() > kTabletEndBytesMax) {
     return Status::Error(ErrorCode::kTooLarge,
                          "a tablet's end of " + FormatUint64(bound.bytes.size()) +
@@ -34,6 +78,52 @@ Result<std::string> EncodeTabletBound(const Table& table, std::string_view text)
 std::string TabletBoundText(const Table& table, std::string_view bound) {
   if (bound.empty()) return {};
   return DecodeFirstComponents(table.schema().key, bound).value_or(std::string(bound));
+}
+
+Status CheckGroups(const TableSchema& schema, std::string_view bound) {
+  const uint32_t components = schema.placement.colocate;
+  if (components == 0) return Status::Ok();
+  const size_t group_bytes = schema.key.ComponentsSize(bound, components);
+  if (group_bytes == 0 || group_bytes == bound.size()) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, "rows of one group must stay together: the first " +
+                                            FormatUint64(components) + " key components");
+}
+
+Result<Tablets::Pointer> TabletsOfNew(const TableSchema& schema,
+                                      std::span<const std::string_view> split_at) {
+  RETURN_IF_ERROR(CheckColocate(schema.key, schema.placement));
+  std::vector<std::string> bounds(1);
+  for (const std::string_view row : split_at) {
+    ASSIGN_OR_RETURN(std::string bound, EncodeTabletBound(schema, row));
+    RETURN_IF_ERROR(CheckGroups(schema, bound));
+    bounds.push_back(std::move(bound));
+  }
+  if (schema.placement.whole && !split_at.empty())
+    return Status::Error(ErrorCode::kErr, "a WHOLE table is not split");
+  if (bounds.size() > kTabletsMax) {
+    return Status::Error(ErrorCode::kTooLarge,
+                         "a set has at most " + FormatUint64(kTabletsMax) + " tablets");
+  }
+  std::sort(bounds.begin(), bounds.end());
+  std::vector<Tablet> tablets;
+  tablets.reserve(bounds.size());
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    if (i > 0 && bounds[i] == bounds[i - 1]) return EndsThere();
+    tablets.push_back({.begin = bounds[i], .end = i + 1 < bounds.size() ? bounds[i + 1] : ""});
+  }
+  return Tablets::Make(std::move(tablets));
+}
+
+Status CheckMayBecomeWhole(const Table& table) {
+  if (table.tablets()->list().size() == 1) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, "a UNIQUE index needs TABLE ALTER " + table.name() +
+                                            " WHOLE, or COLOCATE by its first columns");
+}
+
+Status CheckHasTablets(const Table& table) {
+  if (!table.frozen()) return Status::Ok();
+  return Status::Error(ErrorCode::kErr,
+                       Quote(table.shown_name()) + " is a snapshot, which has no tablets");
 }
 
 size_t TabletsOwned(const Engine& engine) {
@@ -76,10 +166,23 @@ Status TabletChanges::Init(uint64_t cluster_id) {
                                                    " tables, a set has at most " +
                                                    FormatUint64(kTabletsMax) + " tablets");
   }
+  std::vector<const Table*> wholes;
+  for (const auto& [id, tablets] : tables) {
+    const TableSchema& schema = engine.FindTableById(id)->schema();
+    if (HasUnique(schema) && !schema.placement.whole) wholes.push_back(engine.FindTableById(id));
+  }
+  if (!wholes.empty()) RETURN_IF_ERROR(store_.CheckFeature(Feature::kPlacement));
   std::string state;
   EncodeClusterState({.cluster_id = cluster_id}, tables, &state);
   store_.BeginMutation();
   store_.mutation_.SetTablets(state);
+  for (const Table* table : wholes) {
+    TableSchema schema = table->schema();
+    schema.placement.whole = true;
+    std::string bytes;
+    EncodeTableSchema(schema, &bytes);
+    store_.mutation_.SetSchema(table->id(), bytes);
+  }
   return store_.CommitSchema(nullptr);
 }
 
@@ -108,24 +211,37 @@ Status TabletChanges::Assign(Table& table, std::vector<Tablet> tablets) {
 
 Status TabletChanges::Split(Table& table, std::span<const std::string_view> rows) {
   RETURN_IF_ERROR(RequireLive(table));
-  RETURN_IF_ERROR(CheckTabletsFit(*store_.engine_, rows.size()));
-  Tablets::Pointer tablets = table.shared_tablets();
-  store_.BeginMutation();
-  for (const std::string_view row : rows) {
-    ASSIGN_OR_RETURN(const std::string bound, EncodeTabletBound(table, row));
-    const Tablet* const tablet = tablets->Find(bound);
-    if (tablet == nullptr) return Moved(table, row);
-    if (tablet->begin == bound)
-      return Status::Error(ErrorCode::kErr, "the tablet ends there already");
-    tablets = tablets->Split(bound);
-    store_.mutation_.SplitTablet(table.id(), bound);
+  if (table.schema().placement.whole) {
+    return Status::Error(ErrorCode::kErr, "table " + table.name() + " is WHOLE: TABLE ALTER " +
+                                              table.name() + " SPREAD");
   }
+  RETURN_IF_ERROR(CheckTabletsFit(*store_.engine_, rows.size()));
+  std::vector<std::string> bounds;
+  bounds.reserve(rows.size());
+  for (const std::string_view row : rows) {
+    ASSIGN_OR_RETURN(std::string bound, EncodeTabletBound(table.schema(), row));
+    RETURN_IF_ERROR(CheckGroups(table.schema(), bound));
+    const Tablet* const tablet = table.tablets()->Find(bound);
+    if (tablet == nullptr) return Moved(table, row);
+    if (tablet->begin == bound) return EndsThere();
+    bounds.push_back(std::move(bound));
+  }
+  std::sort(bounds.begin(), bounds.end());
+  if (std::adjacent_find(bounds.begin(), bounds.end()) != bounds.end()) return EndsThere();
+  store_.BeginMutation();
+  if (bounds.size() <= kSplitOpsMax) {
+    for (const std::string& bound : bounds) store_.mutation_.SplitTablet(table.id(), bound);
+    return store_.CommitSchema(nullptr);
+  }
+  std::string bytes;
+  SplitAt(table.tablets()->list(), bounds)->Encode(&bytes);
+  store_.mutation_.AssignTablets(table.id(), bytes);
   return store_.CommitSchema(nullptr);
 }
 
 Status TabletChanges::Merge(Table& table, std::string_view row) {
   RETURN_IF_ERROR(RequireLive(table));
-  ASSIGN_OR_RETURN(const std::string bound, EncodeTabletBound(table, row));
+  ASSIGN_OR_RETURN(const std::string bound, EncodeTabletBound(table.schema(), row));
   const Tablet* const tablet = table.tablets()->Find(bound);
   if (tablet == nullptr) return Moved(table, row);
   if (tablet->end.empty()) {
@@ -138,6 +254,44 @@ Status TabletChanges::Merge(Table& table, std::string_view row) {
   store_.BeginMutation();
   store_.mutation_.MergeTablets(table.id(), bound);
   return store_.CommitSchema(nullptr);
+}
+
+Status TabletChanges::Place(Table& table, const Placement& placement) {
+  RETURN_IF_ERROR(Store::CheckLive(table));
+  const bool in_cluster = store_.engine_->cluster().active();
+  TableSchema schema = table.schema();
+  RETURN_IF_ERROR(CheckColocate(schema.key, placement));
+  if (in_cluster && HasUnique(schema) && !placement.whole) {
+    return Status::Error(ErrorCode::kErr,
+                         "table " + Quote(table.name()) + " has a UNIQUE index, which needs WHOLE");
+  }
+  if (schema.placement == placement) return Status::Ok();
+  RETURN_IF_ERROR(store_.CheckFeature(Feature::kPlacement));
+  schema.placement = placement;
+  std::vector<std::string> joined;  // the tablets with these begin where a group does not
+  if (in_cluster) {
+    for (const Tablet& tablet : table.tablets()->list()) {
+      if (CheckGroups(schema, tablet.begin).ok()) continue;
+      joined.push_back(tablet.begin);
+    }
+  }
+  Tablets::Pointer tablets = table.shared_tablets();
+  std::vector<std::string> firsts;
+  for (const std::string& begin : joined) {
+    const auto behind = [&begin](const Tablet& tablet) { return tablet.end == begin; };
+    const auto& list = tablets->list();
+    const auto before = std::find_if(list.begin(), list.end(), behind);
+    if (before == list.end()) return Moved(table, TabletBoundText(table, begin));
+    firsts.push_back(before->begin);
+    tablets = tablets->Merge(before->begin);
+    CELLAR_ASSERT(tablets != nullptr);
+  }
+  std::string bytes;
+  EncodeTableSchema(schema, &bytes);
+  store_.BeginMutation();
+  store_.mutation_.SetSchema(table.id(), bytes);
+  for (const std::string& first : firsts) store_.mutation_.MergeTablets(table.id(), first);
+  return store_.CommitSchema(&table);
 }
 
 }  // namespace cellar

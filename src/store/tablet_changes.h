@@ -18,9 +18,27 @@ class Store;
 
 // The encoded bound that a row's key stands for, or the first components of one; an empty text is
 // the front of the table. BADKEY.
-Result<std::string> EncodeTabletBound(const Table& table, std::string_view text);
+Result<std::string> EncodeTabletBound(const TableSchema& schema, std::string_view text);
 // That bound as text. Empty: the front, or the end, of the table.
 std::string TabletBoundText(const Table& table, std::string_view bound);
+
+// Why clients change nothing in the cluster's keyspace.
+Status ClusterKeeps();
+// Whether clients may make something there: ERR if it is the cluster's.
+Status CheckKeyspaceOpen(const Engine& engine, std::string_view keyspace);
+
+// The tablets of a table that is to be created: one, and one more from each of `split_at` on.
+// BADKEY, TOOLARGE, ERR: a bound stands twice, or COLOCATE does not let it.
+Result<Tablets::Pointer> TabletsOfNew(const TableSchema& schema,
+                                      std::span<const std::string_view> split_at);
+// ERR if a tablet that ends there would part rows of one group. REQUIRES: a bound of the table.
+Status CheckGroups(const TableSchema& schema, std::string_view bound);
+// INDEX CREATE ... UNIQUE: ERR if the table has several tablets, which may come to lie on several
+// sets.
+Status CheckMayBecomeWhole(const Table& table);
+
+// ERR of a frozen table, which its snapshot owns.
+Status CheckHasTablets(const Table& table);
 
 // Of all tables. O(tables)
 size_t TabletsOwned(const Engine& engine);
@@ -31,18 +49,23 @@ class TabletChanges {
  public:
   explicit TabletChanges(Store& store) : store_(store) {}
 
-  // The set becomes set 0 of a new cluster, and each table is one tablet. ERR if it is part of one;
-  // TRYAGAIN, ERR: not all members know tablets. REQUIRES: cluster_id > 0.
+  // The set becomes set 0 of a new cluster, and each table is one tablet; a UNIQUE index makes it
+  // WHOLE. ERR if it is part of one; TRYAGAIN, ERR: not all members know tablets. REQUIRES:
+  // cluster_id > 0.
   Status Init(uint64_t cluster_id);
   // The set is part of no cluster any more. REQUIRES: it is, and owns all rows of all tables.
   Status End();
   // The set owns these of `table`, and nothing else of it. ERR: they overlap, or do not ascend.
   Status Assign(Table& table, std::vector<Tablet> tablets);
-  // Cuts tablets of `table` at `rows`, all or none. BADKEY, ERR: one ends there already; TOOLARGE;
-  // TRYAGAIN: another set's. REQUIRES: the set is part of a cluster.
+  // Cuts tablets of `table` at `rows`, all or none. BADKEY, TOOLARGE; ERR: one ends there already,
+  // COLOCATE or WHOLE; TRYAGAIN: another set's. REQUIRES: the set is part of a cluster.
   Status Split(Table& table, std::span<const std::string_view> rows);
   // The tablet of `row` and the next one become one. Likewise.
   Status Merge(Table& table, std::string_view row);
+  // COLOCATE and WHOLE of a table. In a cluster, tablets that part rows of one group become one by
+  // the same record. ERR: the key has fewer components, or a UNIQUE index needs WHOLE; TRYAGAIN: a
+  // group lies on two sets.
+  Status Place(Table& table, const Placement& placement);
 
  private:
   Status RequireLive(const Table& table) const;

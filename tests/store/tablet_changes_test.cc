@@ -162,6 +162,134 @@ TEST_CASE_METHOD(Cluster, "Ownership goes back with its transaction", "[tablets]
   REQUIRE(ReadRow("m") == "1");
 }
 
+TEST_CASE_METHOD(Cluster, "Rows of one group stay in one tablet", "[tablets]") {
+  const std::vector<NewFamily> families{{"f", {}}};
+  const Order key = *Order::ParseKey("utf8/u32/-utf8");
+  const auto create = [&](const std::string& name, const Placement& placement,
+                          std::vector<std::string_view> at) {
+    return store
+        ->CreateTable("0", name,
+                      {.key = key, .families = families, .placement = placement, .split_at = at})
+        .ToString();
+  };
+  const auto split = [this](const std::string& name, std::vector<std::string_view> rows) {
+    return changes().Split(Find(name), rows).ToString();
+  };
+  const std::string group = "ERR rows of one group must stay together: the first 1 key components";
+  // Outside of a cluster it is kept, and SPLIT AT does nothing.
+  REQUIRE(create("a", {.colocate = 1}, {"m"}) == "OK");
+  REQUIRE(create("x", {.colocate = 4}, {}) ==
+          "ERR COLOCATE names more key components than there are: 3");
+  REQUIRE(create("x", {.colocate = 1}, {"m/7"}) == group);
+  REQUIRE(create("x", {}, {"m", "m"}) == "ERR the tablet ends there already");
+  REQUIRE(create("x", {}, {""}) == "ERR the tablet ends there already");
+  REQUIRE(create("x", {}, {"m/x"}).starts_with("BADKEY"));
+  REQUIRE(create("x", {.whole = true}, {"m"}) == "ERR a WHOLE table is not split");
+  REQUIRE(Shown("a") == "none");
+  Open();
+  REQUIRE(Find("a").schema().placement == Placement{.colocate = 1});
+  REQUIRE(changes().Init(42).ok());
+  REQUIRE(Shown("a") == "..:1");
+  REQUIRE(create("b", {}, {"p/5", "m", "m/3/z"}) == "OK");
+  REQUIRE(Shown("b") == "..m:1 m..m/3/z:1 m/3/z..p/5:1 p/5..:1");
+  REQUIRE(split("a", {"m", "m/3"}) == group);
+  REQUIRE(split("a", {"m"}) == "OK");
+  // What parts groups becomes one by the same record.
+  store->Flush();
+  const uint64_t before = store->last_lsn().seq;
+  REQUIRE(changes().Place(Find("b"), {.colocate = 2}).ok());
+  REQUIRE(store->last_lsn().seq == before + 1);
+  REQUIRE(Shown("b") == "..m:1 m..p/5:1 p/5..:1");
+  REQUIRE(changes().Place(Find("b"), {.colocate = 1}).ok());
+  REQUIRE(Shown("b") == "..m:1 m..:1");
+  REQUIRE(store->journal().SaveNow().ok());
+  Open();
+  REQUIRE(Find("b").schema().placement == Placement{.colocate = 1});
+  REQUIRE(changes().Place(Find("b"), {.colocate = 1, .whole = true}).ok());
+  REQUIRE(split("b", {"x"}) == "ERR table b is WHOLE: TABLE ALTER b SPREAD");
+  REQUIRE(changes().Place(Find("b"), {}).ok());
+  REQUIRE(split("b", {"x/4"}) == "OK");
+  REQUIRE(changes().Place(Find("b"), {.colocate = 4}).code() == ErrorCode::kErr);
+  // A group that another set has a part of.
+  std::string bound;
+  REQUIRE(Find("b").schema().key.EncodeBound("x/4", BoundEdge::kInclusive, BoundSide::kMin).ok());
+  bound = Find("b").schema().key.EncodeBound("x/4", BoundEdge::kInclusive, BoundSide::kMin)->bytes;
+  REQUIRE(changes().Assign(Find("b"), {{bound, "", 1}}).ok());
+  REQUIRE(changes().Place(Find("b"), {.colocate = 1}).ToString() ==
+          "TRYAGAIN row 'x/4' of table 'b' has moved");
+}
+
+TEST_CASE_METHOD(Cluster, "A UNIQUE index makes its table WHOLE", "[tablets]") {
+  const NewIndex unique{.name = "i", .on = {On("f", "a")}, .include = {}, .unique = true};
+  REQUIRE(store->CreateIndex(Make("t", {{"f", {}}}), unique).ok());
+  REQUIRE_FALSE(Find("t").schema().placement.whole);
+  REQUIRE(changes().Init(42).ok());
+  REQUIRE(Find("t").schema().placement.whole);
+  const std::vector<std::string_view> rows{"m"};
+  REQUIRE(changes().Split(Find("t"), rows).ToString() ==
+          "ERR table t is WHOLE: TABLE ALTER t SPREAD");
+  REQUIRE(changes().Place(Find("t"), {}).ToString() ==
+          "ERR table 't' has a UNIQUE index, which needs WHOLE");
+  REQUIRE(store->CreateIndex(Make("u", {{"f", {}}}), unique).ok());
+  REQUIRE(Find("u").schema().placement.whole);
+  Make("v", {{"f", {}}});
+  REQUIRE(changes().Split(Find("v"), rows).ok());
+  REQUIRE(store->CreateIndex(Find("v"), unique).ToString() ==
+          "ERR a UNIQUE index needs TABLE ALTER v WHOLE, or COLOCATE by its first columns");
+  REQUIRE(changes().Place(Find("v"), {.whole = true}).ok());
+  REQUIRE(store->CreateIndex(Find("v"), unique).ok());
+  REQUIRE(store->DropIndex(Find("v"), "i").ok());
+  REQUIRE(changes().Place(Find("v"), {}).ok());
+}
+
+TEST_CASE_METHOD(Cluster, "Many bounds at once are as one after the other", "[tablets]") {
+  Make("t", {{"f", {}}});
+  Make("u", {{"f", {}}});
+  REQUIRE(changes().Init(42).ok());
+  std::vector<std::string> texts;
+  for (int i = 0; i < 100; ++i) texts.push_back(std::to_string(1000 + i * 7 % 100));
+  const std::vector<std::string_view> rows(texts.begin(), texts.end());
+  REQUIRE(changes().Split(Find("t"), std::vector<std::string_view>{"1050x"}).ok());
+  REQUIRE(changes().Split(Find("t"), rows).ok());
+  REQUIRE(changes().Split(Find("u"), std::vector<std::string_view>{"1050x"}).ok());
+  for (const std::string_view row : rows)
+    REQUIRE(changes().Split(Find("u"), std::span(&row, 1)).ok());
+  REQUIRE(Shown("t") == Shown("u"));
+  Open();
+  REQUIRE(Shown("t") == Shown("u"));
+}
+
+TEST_CASE("COLOCATE and WHOLE stand in a schema where older versions find damage", "[tablets]") {
+  TableSchema schema;
+  schema.key = *Order::ParseKey("u32/bytes");
+  schema.groups = {{std::string(kDefaultGroup), 1}};
+  const auto encoded = [&schema](const Placement& placement) {
+    schema.placement = placement;
+    std::string bytes;
+    EncodeTableSchema(schema, &bytes);
+    return bytes;
+  };
+  const std::string plain = encoded({});
+  REQUIRE(IsPlainSchema(schema));
+  for (const Placement& placement :
+       {Placement{.colocate = 2}, {.whole = true}, {.colocate = 1, .whole = true}}) {
+    const std::string bytes = encoded(placement);
+    REQUIRE(bytes.size() > plain.size());
+    REQUIRE_FALSE(IsPlainSchema(schema));
+    std::string_view from = bytes;
+    TableSchema decoded;
+    REQUIRE(DecodeTableSchema(&from, &decoded).ok());
+    REQUIRE(decoded.placement == placement);
+    REQUIRE(decoded.family_id_next == schema.family_id_next);
+  }
+  for (const uint32_t colocate : {3U, 33U, UINT32_MAX >> 2}) {
+    const std::string bytes = encoded({.colocate = colocate});
+    std::string_view from = bytes;
+    TableSchema decoded;
+    REQUIRE(DecodeTableSchema(&from, &decoded).code() == ErrorCode::kCorruption);
+  }
+}
+
 TEST_CASE("Ownership that no set has written is damage", "[tablets]") {
   Engine engine;
   const auto apply = [&engine](auto make) {

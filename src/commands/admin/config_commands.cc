@@ -1,4 +1,6 @@
 // CONFIG GET, SET, REWRITE, RESETSTAT.
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -6,8 +8,10 @@
 
 #include "base/text/glob.h"
 #include "commands/admin/admin_commands.h"
+#include "commands/config/cluster_options.h"
 #include "commands/config/config.h"
 #include "commands/config/config_file.h"
+#include "commands/reports/cluster_report.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
@@ -15,6 +19,25 @@
 
 namespace cellar {
 namespace {
+
+// Those of the cluster, which this node is a part of; how many.
+uint64_t ReplyClusterOptions(CommandContext& ctx) {
+  const std::map<std::string, std::string> given = MapTables(ctx.store()).Options();
+  uint64_t count = 0;
+  for (const ClusterOption& option : ClusterOptions()) {
+    const Arguments patterns = ctx.args.subspan(2);
+    const bool wanted =
+        std::any_of(patterns.begin(), patterns.end(), [&option](std::string_view pattern) {
+          return GlobMatch(pattern, option.name, GlobCase::kInsensitive);
+        });
+    if (!wanted) continue;
+    const auto found = given.find(std::string(option.name));
+    ctx.reply.Bulk(option.name);
+    ctx.reply.Bulk(found == given.end() ? option.value : std::string_view(found->second));
+    ++count;
+  }
+  return count;
+}
 
 void CmdConfigGet(CommandContext& ctx) {
   const Config& config = ctx.host.services().config;
@@ -29,6 +52,7 @@ void CmdConfigGet(CommandContext& ctx) {
       break;
     }
   }
+  if (IsInCluster(ctx.host)) count += ReplyClusterOptions(ctx);
   ctx.reply.EndMap(mark, count);
 }
 
@@ -47,6 +71,11 @@ void CmdConfigSet(CommandContext& ctx) {
   std::vector<const ConfigOption*> options;
   for (size_t i = 0; i < words.size(); i += 2) {
     const ConfigOption* option = FindConfigOption(words[i]);
+    if (const ClusterOption* const of_cluster = FindClusterOption(words[i]);
+        of_cluster != nullptr && IsInCluster(ctx.host)) {
+      return ctx.Fail("ERR " + std::string(of_cluster->name) +
+                      " is an option of the cluster: CLUSTER CONFIG SET");
+    }
     if (option == nullptr) {
       return ctx.Fail("ERR Unknown option or number of arguments for CONFIG SET - '" +
                       std::string(words[i]) + "'" + NearConfigOption(words[i]));
@@ -92,7 +121,9 @@ void CmdConfigRewrite(CommandContext& ctx) {
       return Acl::Line(user);
     };
   }
-  const Status status = services.config_sources.Rewrite(services.config, users);
+  Config config = services.config;
+  SetClusterReadsDefault(&config, false);
+  const Status status = services.config_sources.Rewrite(std::move(config), users);
   if (!status.ok()) return ctx.Fail("ERR Rewriting config file: " + status.text());
   ctx.reply.Ok();
 }

@@ -11,6 +11,7 @@
 #include "commands/admin/admin_commands.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/replies/visible_table.h"
+#include "commands/reports/cluster_report.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "replica/replication.h"
@@ -95,14 +96,18 @@ void CmdDebugDigest(CommandContext& ctx) {
   if (ctx.args.size() > 3) return ctx.Fail(Status::SyntaxError());
   // An index is a function of its table, so that the digest of the one vouches for both.
   REPLY_IF_ERROR(ctx, ctx.store().VerifyIndexes());
-  if (ctx.args.size() == 3 && !EqualsIgnoreCase(ctx.args[2], "withlsn")) {
+  const bool of_cluster =
+      ctx.args.size() == 3 && EqualsIgnoreCase(ctx.args[2], "cluster") && IsInCluster(ctx.host);
+  const bool of_table = ctx.args.size() == 3 && !EqualsIgnoreCase(ctx.args[2], "withlsn");
+  if (of_table && !of_cluster) {
     ASSIGN_OR_REPLY(ctx, const Table* const table, FindTable(ctx, ctx.args[2]));
     return ctx.reply.SimpleString(ctx.store().DigestTable(*table));
   }
   // Clocks of nodes differ, and so would what each of them hides.
   const std::string digest = ctx.store().Digest(
-      ctx.host.replication().active() ? Store::DigestTime::kNewestStamp : Store::DigestTime::kNow);
-  if (ctx.args.size() == 2) return ctx.reply.SimpleString(digest);
+      ctx.host.replication().active() ? Store::DigestTime::kNewestStamp : Store::DigestTime::kNow,
+      of_cluster ? Store::DigestOf::kClients : Store::DigestOf::kAll);
+  if (ctx.args.size() == 2 || of_cluster) return ctx.reply.SimpleString(digest);
   ctx.reply.Array(2);
   ctx.reply.Bulk(digest);
   // Of a follower the log is ahead of the state.
@@ -121,8 +126,8 @@ void CmdDebugTablets(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   std::vector<Tablet> tablets;
   for (size_t i = 3; i < ctx.args.size(); i += 2) {
-    ASSIGN_OR_REPLY(ctx, std::string begin, EncodeTabletBound(*table, ctx.args[i]));
-    ASSIGN_OR_REPLY(ctx, std::string end, EncodeTabletBound(*table, ctx.args[i + 1]));
+    ASSIGN_OR_REPLY(ctx, std::string begin, EncodeTabletBound(table->schema(), ctx.args[i]));
+    ASSIGN_OR_REPLY(ctx, std::string end, EncodeTabletBound(table->schema(), ctx.args[i + 1]));
     tablets.push_back({.begin = std::move(begin), .end = std::move(end)});
   }
   TabletChanges changes(ctx.store());
@@ -147,8 +152,9 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
 constexpr Command kSubcommands[] = {
     Sub("digest", -2,
         "Returns a hash of the schema and all live cells, or those of one table. WITHLSN adds the "
-        "record it is of: nodes compare theirs at the same one.",
-        "[WITHLSN|name]", CmdDebugDigest,
+        "record it is of: nodes compare theirs at the same one. CLUSTER leaves out what is the "
+        "cluster's own.",
+        "[WITHLSN|CLUSTER|name]", CmdDebugDigest,
         {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
     Sub("log", 3, "Writes a line to the server's log.", "message", CmdDebugLog),
     Sub("protocol", 3, "Returns a reply of the given type.", "type", CmdDebugProtocol),

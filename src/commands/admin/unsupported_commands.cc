@@ -1,7 +1,7 @@
-// What Redis has and Cellar has not: scripts and functions, modules, a cluster. Clients,
-// proxies and tools ask for these without meaning much by it (is there a cluster? forget all
-// scripts!), so each is answered as by a Redis that happens to have none of them: an empty list, OK
-// where there is nothing to do, Redis' own error where something would have to be there.
+// What Redis has and Cellar has not: scripts and functions, modules. Clients, proxies and tools ask
+// for these without meaning much by it (forget all scripts!), so each is answered as by a Redis
+// that happens to have none of them: an empty list, OK where there is nothing to do, Redis' own
+// error where something would have to be there. (A cluster: commands/cluster.)
 //
 // Refused outright is only what would bring one of them into being: EVAL, SCRIPT LOAD, FUNCTION
 // LOAD, FUNCTION RESTORE, MODULE LOAD, SYNC.
@@ -96,12 +96,6 @@ void CmdModuleRefused(CommandContext& ctx) {
   ctx.Fail("ERR MODULE command not allowed. This instance has module support disabled.");
 }
 
-// --- the cluster
-
-void CmdClusterDisabled(CommandContext& ctx) {
-  ctx.Fail("ERR This instance has cluster support disabled");
-}
-
 // --- replicas of Redis
 
 void CmdSync(CommandContext& ctx) {
@@ -130,24 +124,6 @@ constexpr Command Run(std::string_view name, uint32_t flags, std::string_view su
                        summary, syntax, handler);
   row.keys = {.access = (flags & kReadonly) != 0 ? KeyAccess::kRead : KeyAccess::kReadWrite,
               .count = 2};
-  return row;
-}
-
-constexpr Command Cluster(std::string_view name, int16_t arity, std::string_view syntax) {
-  return {.name = name,
-          .arity = arity,
-          .flags = kLoading | kStale,
-          .group = "cluster",
-          .summary = "Refused: there is no cluster.",
-          .complexity = "O(1)",
-          .syntax = syntax,
-          .handler = CmdClusterDisabled};
-}
-
-constexpr Command ClusterSwitch(std::string_view name) {
-  Command row = Cluster(name, 1, "");
-  row.flags |= kFast;
-  row.categories = kCategoryConnection;
   return row;
 }
 
@@ -215,37 +191,6 @@ constexpr Command kModuleSubcommands[] = {
     HelpSubcommand("module"),
 };
 
-constexpr Command kClusterSubcommands[] = {
-    Cluster("addslots", -3, "slot..."),
-    Cluster("addslotsrange", -4, "(start-slot end-slot)..."),
-    Cluster("bumpepoch", 2, ""),
-    Cluster("count-failure-reports", 3, "node-id"),
-    Cluster("countkeysinslot", 3, "slot"),
-    Cluster("delslots", -3, "slot..."),
-    Cluster("delslotsrange", -4, "(start-slot end-slot)..."),
-    Cluster("failover", -2, "[FORCE|TAKEOVER]"),
-    Cluster("flushslots", 2, ""),
-    Cluster("forget", 3, "node-id"),
-    Cluster("getkeysinslot", 4, "slot count"),
-    Cluster("info", 2, ""),
-    Cluster("keyslot", 3, "key"),
-    Cluster("links", 2, ""),
-    Cluster("meet", -4, "ip port [cluster-bus-port]"),
-    Cluster("myid", 2, ""),
-    Cluster("myshardid", 2, ""),
-    Cluster("nodes", 2, ""),
-    Cluster("replicas", 3, "node-id"),
-    Cluster("replicate", 3, "node-id"),
-    Cluster("reset", -2, "[HARD|SOFT]"),
-    Cluster("saveconfig", 2, ""),
-    Cluster("set-config-epoch", 3, "config-epoch"),
-    Cluster("setslot", -4, "slot (IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE)"),
-    Cluster("shards", 2, ""),
-    Cluster("slaves", 3, "node-id"),
-    Cluster("slots", 2, ""),
-    HelpSubcommand("cluster"),
-};
-
 constexpr Command kRows[] = {
     Run("eval", 0, "Refused: there is no scripting.", "script numkeys [key...] [arg...]", CmdEval),
     Run("eval_ro", kReadonly, "Refused: there is no scripting.", "script numkeys [key...] [arg...]",
@@ -276,13 +221,6 @@ constexpr Command kRows[] = {
      .summary = "Replies as if no module were loaded.",
      .complexity = "O(1)",
      .subcommands = kModuleSubcommands},
-    {.name = "cluster",
-     .arity = -2,
-     .group = "cluster",
-     .summary = "Refused: there is no cluster.",
-     .complexity = "O(1)",
-     .subcommands = kClusterSubcommands},
-    ClusterSwitch("asking"),
     Replication("psync", -3, kNoMulti, "Refused: replicas follow by PEER.", "replicationid offset",
                 CmdSync),
     Replication("sync", 1, kNoMulti, "Refused: replicas follow by PEER.", "", CmdSync),

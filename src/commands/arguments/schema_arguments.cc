@@ -1,7 +1,9 @@
 // See schema_arguments.h.
 #include "commands/arguments/schema_arguments.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/text/duration.h"
 #include "base/text/quote.h"
@@ -204,6 +206,60 @@ Status TakeFamilyOptions(ArgumentCursor* at, FamilyOptions* options) {
   return Status::Ok();
 }
 
+namespace {
+
+Result<uint32_t> TakeColocate(ArgumentCursor* at) {
+  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny("COLOCATE", "count"));
+  ASSIGN_OR_RETURN(const uint64_t count, ParseCount("COLOCATE", word, 1));
+  return static_cast<uint32_t>(std::min<uint64_t>(count, kOrderComponentsMax + 1));
+}
+
+// n row ...
+Status TakeSplitRows(ArgumentCursor* at, std::vector<std::string_view>* rows) {
+  if (!at->TakeWord("AT")) return SyntaxErrorBecause("SPLIT AT count row ...");
+  ASSIGN_OR_RETURN(const std::string_view word, at->TakeAny("SPLIT AT", "count row ..."));
+  ASSIGN_OR_RETURN(const uint64_t count, ParseCount("SPLIT AT", word, 1));
+  for (uint64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const std::string_view row, at->TakeAny("SPLIT AT", "count row ..."));
+    rows->push_back(row);
+  }
+  return Status::Ok();
+}
+
+// COLOCATE, WHOLE or SPLIT AT, if one of them stands next; *taken says so.
+Status TakePlacement(ArgumentCursor* at, TableRequest* request, bool* taken) {
+  *taken = true;
+  if (at->TakeWord("COLOCATE")) {
+    if (request->placement.colocate != 0) return RepeatedOption("COLOCATE");
+    ASSIGN_OR_RETURN(request->placement.colocate, TakeColocate(at));
+  } else if (at->TakeWord("WHOLE")) {
+    if (std::exchange(request->placement.whole, true)) return RepeatedOption("WHOLE");
+  } else if (at->TakeWord("SPLIT")) {
+    if (!request->split_at.empty()) return RepeatedOption("SPLIT AT");
+    RETURN_IF_ERROR(TakeSplitRows(at, &request->split_at));
+  } else {
+    *taken = false;
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<Placement> ParseTableAlter(ArgumentCursor at, Placement placement) {
+  constexpr std::string_view kWords{"COLOCATE, WHOLE or SPREAD"};
+  if (at.TakeWord("COLOCATE")) {
+    ASSIGN_OR_RETURN(placement.colocate, TakeColocate(&at));
+  } else if (at.TakeWord("WHOLE")) {
+    placement.whole = true;
+  } else if (at.TakeWord("SPREAD")) {
+    placement = Placement();
+  } else {
+    return UnexpectedWord(at.Peek(), kWords);
+  }
+  if (!at.done()) return UnexpectedWord(at.Peek(), "the end");
+  return placement;
+}
+
 Result<TableRequest> ParseTableCreate(ArgumentCursor at) {
   TableRequest request;
   bool key_said = false;
@@ -220,7 +276,9 @@ Result<TableRequest> ParseTableCreate(ArgumentCursor at) {
       RETURN_IF_ERROR(TakeFamilyOptions(&at, &family.options));
       RETURN_IF_ERROR(CheckNewFamily(family.options));
     } else if (request.families.empty()) {
-      return UnexpectedWord(at.Peek(), "KEY or FAMILY");
+      bool taken = false;
+      RETURN_IF_ERROR(TakePlacement(&at, &request, &taken));
+      if (!taken) return UnexpectedWord(at.Peek(), "KEY, COLOCATE, WHOLE, SPLIT AT or FAMILY");
     } else {
       return UnexpectedWord(at.Peek(),
                             "TYPE, COLUMN, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, BUCKET, "

@@ -1,7 +1,9 @@
 // The arguments of TABLE, FAMILY and KEYSPACE as plain data. Pure functions: names, orders, types
 // and policies that cannot be read are plain ERR, before any table is looked for.
 //
-//   TABLE CREATE table [KEY order] [FAMILY name [option ...]]...
+//   TABLE CREATE table [KEY order] [COLOCATE n] [WHOLE] [SPLIT AT n row ...]
+//                      [FAMILY name [option ...]]...
+//   TABLE ALTER table COLOCATE n|WHOLE|SPREAD
 //   family options: TYPE type|NONE, COLUMN qualifier type, ORDER order, VERSIONS n|ALL,
 //   TTL duration|NONE, GC policy, GROUP name; of FAMILY ALTER also NOCOLUMN qualifier, CONVERT
 //   [SKIP], KEEP
@@ -36,6 +38,8 @@ struct FamilyRequest {
 };
 struct TableRequest {
   Order key;
+  Placement placement;
+  std::vector<std::string_view> split_at;
   std::vector<FamilyRequest> families;
 };
 
@@ -43,6 +47,10 @@ struct TableRequest {
 Status TakeFamilyOptions(ArgumentCursor* at, FamilyOptions* options);
 // What follows the name in TABLE CREATE, up to the end.
 Result<TableRequest> ParseTableCreate(ArgumentCursor at);
+
+// What follows the table in TABLE ALTER: what becomes of `placement`. COLOCATE and WHOLE leave each
+// other as they are, SPREAD takes both back.
+Result<Placement> ParseTableAlter(ArgumentCursor at, Placement placement);
 
 // What follows the table in FAMILY ADD and FAMILY ALTER: `name [option ...]`, up to the end.
 enum class FamilyVerb : uint8_t { kAdd, kAlter };

@@ -29,6 +29,8 @@ constexpr NamedRole kRoles[] = {
     {"cscan", CommandRole::kScan},
     {"memory|usage", CommandRole::kOfNode},
     {"lolwut", CommandRole::kOfNode},
+    {"tablet|list", CommandRole::kOfNode},
+    {"tablet|route", CommandRole::kRoute},
     {"ping", CommandRole::kAnywhere},
     {"echo", CommandRole::kAnywhere},
     {"time", CommandRole::kAnywhere},
@@ -48,6 +50,7 @@ CommandRole RoleOf(const Command& row, std::string_view full_name) {
   for (const NamedRole& named : kRoles)
     if (named.full_name == full_name) return named.role;
   if (full_name.starts_with("acl|")) return CommandRole::kUsers;
+  if (full_name.starts_with("cluster|")) return CommandRole::kCluster;
   const bool reads_feeds = row.group == "stream" && (row.flags & kReadonly) != 0;
   return reads_feeds ? CommandRole::kFeedRead : CommandRole::kNone;
 }

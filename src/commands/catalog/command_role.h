@@ -24,7 +24,9 @@ enum class CommandRole : uint8_t {
   kDigest,     // DEBUG DIGEST
   kScan,       // CSCAN
   kFeedRead,   // what tells of entries of feeds
-  kOfNode,     // reads data, and tells of this node: MEMORY USAGE, LOLWUT
+  kCluster,    // CLUSTER
+  kRoute,      // TABLET ROUTE
+  kOfNode,     // reads data, and tells of this node: MEMORY USAGE, LOLWUT, TABLET LIST
   kAnywhere,   // each node may answer it inside of a transaction as well as any other
   kPeer,       // PEER
   kFollowing,  // REPLICAOF, SLAVEOF

@@ -6,13 +6,14 @@
 
 namespace cellar {
 
-enum class ClusterReads : int64_t { kLocal, kLeader, kLinearizable };
+// The last two are what holds while nobody has said anything: outside of a cluster, and in one.
+enum class ClusterReads : int64_t { kLocal, kLeader, kLinearizable, kLocalUnsaid, kLeaderUnsaid };
 
 struct ClusterConfig {
   bool cluster_forward{true};
   bool cluster_acl{true};
   int64_t cluster_wait{1000};  // milliseconds
-  int64_t cluster_reads{static_cast<int64_t>(ClusterReads::kLocal)};
+  int64_t cluster_reads{static_cast<int64_t>(ClusterReads::kLocalUnsaid)};
   int64_t cluster_link_idle{300};  // seconds
   std::string cluster_machine{};   // empty: the host's name
 };

@@ -180,7 +180,8 @@ constexpr std::string_view kDebugWords[] = {"no", "local", "yes"};
 constexpr std::string_view kFsyncWords[] = {"everysec", "always", "no"};
 constexpr std::string_view kAuthClientsWords[] = {"no", "yes", "optional"};
 constexpr std::string_view kReplicaKindWords[] = {"voter", "standby", "witness"};
-constexpr std::string_view kClusterReadsWords[] = {"local", "leader", "linearizable"};
+constexpr std::string_view kClusterReadsWords[] = {"local", "leader", "linearizable", "local",
+                                                   "leader"};
 constexpr std::string_view kReplicaReadsWords[] = {"stale", "no", "linearizable"};
 constexpr std::string_view kChannelWords[] = {"allchannels", "resetchannels"};
 constexpr std::string_view kTrackingNames[] = {"row", "table", "both"};
@@ -856,6 +857,8 @@ Result<int64_t> ReadInteger(const ConfigOption& option, std::string_view text) {
     std::string expected;
     for (size_t i = 0; i < option.words.size(); ++i) {
       if (EqualsIgnoreCase(text, option.words[i])) return static_cast<int64_t>(i);
+      // A word that comes again stands for a default that may change.
+      if (std::count(option.words.begin(), option.words.begin() + i, option.words[i]) > 0) continue;
       expected.append(expected.empty() ? "" : ", ").append(option.words[i]);
     }
     return Invalid("argument(s) must be one of the following: " + expected);
@@ -888,6 +891,20 @@ Result<int64_t> ReadInteger(const ConfigOption& option, std::string_view text) {
 int64_t DefaultIoThreads() {
   const int64_t cores = std::thread::hardware_concurrency();  // 0: unknown
   return cores <= 2 ? 1 : std::min<int64_t>(4, cores / 2);
+}
+
+ClusterReads ClusterReadsOf(const Config& config) {
+  const auto reads = static_cast<ClusterReads>(config.cluster_reads);
+  return reads == ClusterReads::kLocalUnsaid    ? ClusterReads::kLocal
+         : reads == ClusterReads::kLeaderUnsaid ? ClusterReads::kLeader
+                                                : reads;
+}
+
+void SetClusterReadsDefault(Config* config, bool in_cluster) {
+  const auto reads = static_cast<ClusterReads>(config->cluster_reads);
+  if (reads != ClusterReads::kLocalUnsaid && reads != ClusterReads::kLeaderUnsaid) return;
+  config->cluster_reads =
+      static_cast<int64_t>(in_cluster ? ClusterReads::kLeaderUnsaid : ClusterReads::kLocalUnsaid);
 }
 
 std::span<const ConfigOption> ConfigOptions() { return kOptions; }

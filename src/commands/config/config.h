@@ -231,6 +231,11 @@ struct ConfigOption {
   void (*derive)(Config* config){nullptr};
 };
 
+// cluster-reads, said or not: one of the first three.
+ClusterReads ClusterReadsOf(const Config& config);
+// What nobody has said is what is the default in a cluster, or outside of one.
+void SetClusterReadsDefault(Config* config, bool in_cluster);
+
 // In the order of conf/cellar.conf.
 std::span<const ConfigOption> ConfigOptions();
 // In any case; null if there is none.

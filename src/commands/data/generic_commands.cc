@@ -24,6 +24,7 @@
 #include "commands/session/table_events.h"
 #include "resp/decimal.h"
 #include "store/store.h"
+#include "store/tablet_changes.h"
 
 namespace cellar {
 namespace {
@@ -201,9 +202,9 @@ Status DropKeys(Store& store, const std::vector<Table*>& tables,
                 const std::vector<const Feed*>& feeds) {
   // Of those that can never be dropped the first one says so, before any other is gone: a plain
   // EXEC takes nothing back.
-  const auto frozen =
-      std::find_if(tables.begin(), tables.end(), [](const Table* one) { return one->frozen(); });
-  if (frozen != tables.end()) return store.DropTable(**frozen);
+  const auto fixed =
+      std::find_if(tables.begin(), tables.end(), [](const Table* one) { return one->fixed(); });
+  if (fixed != tables.end()) return store.DropTable(**fixed);
   // EXEC has begun a transaction already and ends it: this joins it.
   const bool inside = store.in_transaction();
   if (!inside) store.BeginTransaction(Store::Atomicity::kAll);
@@ -279,7 +280,14 @@ void Flush(CommandContext& ctx, const std::vector<std::string>& keyspaces) {
 }
 
 void CmdFlushDb(CommandContext& ctx) { Flush(ctx, {ctx.session.keyspace}); }
-void CmdFlushAll(CommandContext& ctx) { Flush(ctx, ctx.store().Keyspaces()); }
+// The cluster's own tables are no client's to drop.
+void CmdFlushAll(CommandContext& ctx) {
+  std::vector<std::string> keyspaces = ctx.store().Keyspaces();
+  std::erase_if(keyspaces, [&ctx](const std::string& keyspace) {
+    return !CheckKeyspaceOpen(ctx.store().engine(), keyspace).ok();
+  });
+  Flush(ctx, keyspaces);
+}
 
 void CmdTtl(CommandContext& ctx) {
   const bool is_table = FindKey(ctx, ctx.args[1]) != nullptr;

@@ -1,6 +1,7 @@
 // TABLE: what tables there are and what they look like.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "engine/schema/rebuild.h"
 #include "engine/schema/schema.h"
 #include "store/store.h"
+#include "store/tablet_changes.h"
 
 namespace cellar {
 
@@ -55,10 +57,25 @@ void CmdTableCreate(CommandContext& ctx) {
   }
   // Said before the store is asked: a refusal, such as that the name is taken, tells of the schema.
   ctx.DependsOn(ctx.store().schema_lsn());
-  REPLY_IF_ERROR(ctx, ctx.store().CreateTable(name.keyspace, name.table, request.key, families));
+  REPLY_IF_ERROR(ctx, ctx.store().CreateTable(name.keyspace, name.table,
+                                              {.key = request.key,
+                                               .families = families,
+                                               .placement = request.placement,
+                                               .split_at = request.split_at}));
   ReplyChange(ctx, Status::Ok());
   NotifyTable(ctx.host, kNotifyNew, "new", name.keyspace, name.table);
   NotifyTable(ctx.host, kNotifyGeneric, "table.create", name.keyspace, name.table);
+}
+
+void CmdTableAlter(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  ASSIGN_OR_REPLY(ctx, const Placement placement,
+                  ParseTableAlter(ArgumentCursor(ctx.args, 3), table->schema().placement));
+  const std::string keyspace = table->keyspace();
+  const std::string name = table->name();
+  REPLY_IF_ERROR(ctx, TabletChanges(ctx.store()).Place(*table, placement));
+  ReplyChange(ctx, Status::Ok());
+  NotifyTable(ctx.host, kNotifyGeneric, "table.alter", keyspace, name);
 }
 
 void CmdTableDrop(CommandContext& ctx) {
@@ -136,12 +153,17 @@ struct TableInfo {
   std::vector<std::string> groups;
   std::vector<std::string> indexes;
   uint64_t memory_bytes{0};
+  Placement placement;
+  std::optional<uint64_t> tablets;  // in a cluster
 
   // As the user of the command may see it.
   // Narrowed and copied before any counting: the rights die with the handler, and the table may
   // change while a task counts.
   TableInfo(const CommandContext& ctx, const Table& table)
-      : key(table.schema().key.spec()), memory_bytes(VisibleBytes(ctx.rights, table)) {
+      : key(table.schema().key.spec()),
+        memory_bytes(VisibleBytes(ctx.rights, table)),
+        placement(table.schema().placement) {
+    if (table.tablets() != nullptr) tablets = table.tablets()->list().size();
     const TableSchema& schema = table.schema();
     for (const FamilySchema& family : schema.families) {
       if (ShowsFamily(ctx, family)) families.push_back(family.name);
@@ -153,7 +175,8 @@ struct TableInfo {
   }
 
   void Reply(ReplyWriter& reply, uint64_t rows, uint64_t cells) const {
-    reply.Map(7);
+    const bool shows_placement = tablets || placement.any();
+    reply.Map(7U + (shows_placement ? 2 : 0) + (tablets ? 2 : 0));
     reply.Bulk("key");
     reply.Bulk(key);
     reply.Bulk("families");
@@ -168,6 +191,17 @@ struct TableInfo {
     reply.Unsigned(cells);
     reply.Bulk("memory");
     reply.Unsigned(memory_bytes);
+    if (shows_placement) {
+      reply.Bulk("colocate");
+      reply.Unsigned(placement.colocate);
+      reply.Bulk("whole");
+      reply.Integer(placement.whole ? 1 : 0);
+    }
+    if (!tablets) return;
+    reply.Bulk("tablets");
+    reply.Unsigned(*tablets);
+    reply.Bulk("sets");
+    reply.Integer(1);
   }
 };
 
@@ -219,11 +253,23 @@ constexpr Command kTableRows[] = {
      .group = "schema",
      .summary = "Creates a table: the order of its row keys, and its families.",
      .complexity = "O(n) where n is the number of families",
-     .syntax = "table [KEY order] [FAMILY family [TYPE type] [COLUMN qualifier type]... "
+     .syntax = "table [KEY order] [COLOCATE count] [WHOLE] [SPLIT AT count row...] "
+               "[FAMILY family [TYPE type] [COLUMN qualifier type]... "
                "[ORDER order] [VERSIONS count|ALL] "
                "[TTL duration|NONE] [GC policy] [GROUP group] [AGGREGATE sum|min|max|hll] [BUCKET "
                "duration] [COMPRESS lz4|zstd|none]]...",
      .handler = CmdTableCreate},
+    {.name = "alter",
+     .arity = -4,
+     .flags = kWrite,
+     .categories = kCategorySchema,
+     .keys = kTableWritten,
+     .group = "schema",
+     .summary = "Says which rows of a table stay on one set of a cluster: those with equal first "
+                "key components, all, or none.",
+     .complexity = "O(n) where n is the number of tablets of the table",
+     .syntax = "table (COLOCATE count | WHOLE | SPREAD)",
+     .handler = CmdTableAlter},
     {.name = "drop",
      .arity = 3,
      .flags = kWrite,

@@ -112,7 +112,7 @@ bool IsLetIn(const Host& host, const Session& session, const CommandEntry& comma
 bool AsksBeforeReads(const Config& config, const Session& session) {
   if (static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kLinearizable) return true;
   if (!config.cluster_forward) return false;
-  const auto reads = static_cast<ClusterReads>(config.cluster_reads);
+  const ClusterReads reads = ClusterReadsOf(config);
   return reads == ClusterReads::kLinearizable ||
          (reads == ClusterReads::kLeader && session.tracking != nullptr &&
           !session.switches.reads_stale);

@@ -14,6 +14,7 @@
 #include "commands/arguments/arguments.h"
 #include "commands/clients/client_info.h"
 #include "commands/dispatch/dispatch.h"
+#include "commands/reports/cluster_report.h"
 #include "commands/session/host.h"
 #include "commands/session/info_data.h"
 #include "commands/session/pubsub.h"
@@ -522,6 +523,23 @@ void LatencyStatsSection(Host& host, InfoWriter& out) {
   }
 }
 
+// Of a cluster what this node knows of it, and of the sets what the director does.
+void ClusterFields(Host& host, InfoWriter& out) {
+  const SetReport report = ReportSet(host);
+  Store& store = host.store();
+  const MapCache& map = host.services().cluster_map.Current(store);
+  const bool leads = host.replication().set()->open();
+  out.Field("cluster_set", report.set);
+  out.Field("cluster_sets", 1);
+  out.Field("cluster_role", leads ? "director" : "member");
+  out.Field("cluster_map_version", map.version());
+  out.Field("cluster_tablets_owned", report.tablets);
+  if (!leads) return;
+  out.Field(fmt::format("set{}", report.set),
+            fmt::format("state={},leader={},tablets={},bytes={}", report.state, report.leader,
+                        report.tablets, report.bytes));
+}
+
 void ClusterSection(Host& host, InfoWriter& out) {
   const ClusterFigures figures = host.cluster_figures();
   out.Section("Cluster");
@@ -537,6 +555,7 @@ void ClusterSection(Host& host, InfoWriter& out) {
   out.Field("cluster_connections_closed", figures.connections_closed);
   if (const SetNode* const set = host.replication().set(); set != nullptr)
     out.Field("cluster_feature_level", fmt::format("{}/{}", kFeatureLevel, set->feature_level()));
+  if (IsInCluster(host)) ClusterFields(host, out);
 }
 
 // Redis' form with the tables as keys, and nothing else: tools that read these lines refuse any

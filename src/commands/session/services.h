@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/os/worker_pool.h"
+#include "cluster/cluster_map.h"
 #include "commands/acl/acl.h"
 #include "commands/catalog/command_table.h"
 #include "commands/config/config.h"
@@ -33,6 +34,7 @@ struct Services {
   LatencyMonitor latency;
   HeatMap heat;
   HotKeys hot_keys;
+  ClusterMap cluster_map;
   WorkMemory work_memory;  // dies after the reads that have taken of it
   // Their threads are the only ones that commands work in beside the loop's.
   WorkerPool aggregators{"cellar-agg", WorkerPool::Pace::kSteady, Clock::System()};

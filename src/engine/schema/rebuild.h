@@ -17,6 +17,9 @@ std::vector<std::string> RebuildCommands(std::string_view name, const TableSchem
                                          const Shows& shows) {
   std::string create = "TABLE CREATE " + std::string(name);
   if (!schema.key.is_plain_bytes()) create += " KEY " + QuoteWord(schema.key.spec());
+  if (schema.placement.colocate != 0)
+    create += " COLOCATE " + std::to_string(schema.placement.colocate);
+  if (schema.placement.whole) create += " WHOLE";
   for (const FamilySchema& family : schema.families) {
     if (!shows(family)) continue;
     create += " FAMILY " + family.name + FamilyOptionsText(schema, family);

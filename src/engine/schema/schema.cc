@@ -33,6 +33,24 @@ uint64_t FamilyTypeNumber(const FamilySchema& family) {
          (family.columns.empty() ? 0 : kHasColumns);
 }
 
+// COLOCATE and WHOLE stand above the next family's id, where older versions find damage:
+//   next family id, 32 bits | WHOLE, 1 bit | COLOCATE
+constexpr int kWholeShift{32};
+constexpr int kColocateShift{33};
+
+uint64_t PlacementBits(const Placement& placement) {
+  return uint64_t{placement.whole} << kWholeShift | uint64_t{placement.colocate} << kColocateShift;
+}
+
+bool TakePlacement(uint64_t* number, size_t key_components, Placement* placement) {
+  const uint64_t colocate = *number >> kColocateShift;
+  if (colocate > key_components) return false;
+  placement->colocate = static_cast<uint32_t>(colocate);
+  placement->whole = (*number >> kWholeShift & 1) != 0;
+  *number &= UINT32_MAX;
+  return true;
+}
+
 bool IsNameCharacter(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -231,7 +249,7 @@ std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& fam
 //         | v next index id | v indexes { index_schema.h }
 void EncodeTableSchema(const TableSchema& schema, std::string* to) {
   PutLengthPrefixed(to, schema.key.spec());
-  PutVarint64(to, schema.family_id_next);
+  PutVarint64(to, schema.family_id_next | PlacementBits(schema.placement));
   PutVarint64(to, schema.groups.size());
   for (const GroupSchema& group : schema.groups) {
     PutLengthPrefixed(to, group.name);
@@ -334,7 +352,7 @@ bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& afte
 bool IsPlainSchema(const TableSchema& schema) {
   return std::all_of(schema.families.begin(), schema.families.end(),
                      [](const FamilySchema& family) { return family.is_plain(); }) &&
-         !MayHoldPacked(schema) && !HasTypedColumns(schema);
+         !MayHoldPacked(schema) && !HasTypedColumns(schema) && !schema.placement.any();
 }
 
 bool HasTypedColumns(const TableSchema& schema) {
@@ -356,11 +374,12 @@ Status DecodeTableSchemaV1(std::string_view* from, TableSchema* schema) {
   uint64_t family_id_next = 0;
   uint64_t groups = 0;
   if (!GetLengthPrefixed(from, &key) || !GetVarint64(from, &family_id_next) ||
-      !GetVarint64(from, &groups) || groups == 0 || groups > kFamiliesMax + 1 ||
-      family_id_next > UINT32_MAX) {
+      !GetVarint64(from, &groups) || groups == 0 || groups > kFamiliesMax + 1) {
     return Malformed();
   }
   ASSIGN_OR_RETURN(schema->key, Order::ParseKey(key));
+  if (!TakePlacement(&family_id_next, schema->key.components().size(), &schema->placement))
+    return Malformed();
   schema->family_id_next = static_cast<uint32_t>(family_id_next);
   for (uint64_t i = 0; i < groups; ++i) {
     std::string_view name;

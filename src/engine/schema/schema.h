@@ -106,6 +106,15 @@ struct FamilyOptions {
   bool empty() const;
 };
 
+// Which rows of a table have one owner in a cluster, whatever becomes of its tablets.
+struct Placement {
+  uint32_t colocate{0};  // COLOCATE: those whose first so many key components are equal; 0: none
+  bool whole{false};     // WHOLE: all of the table
+
+  bool any() const { return whole || colocate != 0; }
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
 struct GroupSchema {
   std::string name;
   uint64_t tree_id{0};  // unique in the whole store; never used again
@@ -113,6 +122,7 @@ struct GroupSchema {
 
 struct TableSchema {
   Order key;
+  Placement placement;
   uint32_t family_id_next{1};
   std::vector<FamilySchema> families;  // ascending by name: the order of replies
   std::vector<GroupSchema> groups;     // a group stays when its last family goes
@@ -154,7 +164,8 @@ void EncodeTableSchema(const TableSchema& schema, std::string* to);
 Status DecodeTableSchema(std::string_view* from, TableSchema* schema);
 // Whether all that has changed from `before` to `after` is how far indexes have come.
 bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& after);
-// Whether a server that knows neither AGGREGATE nor BUCKET can read it, nor COMPRESS, nor COLUMN.
+// Whether a server that knows neither AGGREGATE nor BUCKET can read it, nor COMPRESS, nor COLUMN,
+// nor COLOCATE and WHOLE.
 bool IsPlainSchema(const TableSchema& schema);
 // Whether one of its families has COLUMN.
 bool HasTypedColumns(const TableSchema& schema);

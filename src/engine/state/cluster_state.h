@@ -17,6 +17,9 @@
 namespace cellar {
 
 inline constexpr uint64_t kClusterSetsMax{1'024};
+// The keyspace of a cluster's own tables, in set 0 (cluster/map_tables.h): read by everybody, and
+// changed by the leader alone, of itself. In a store that is part of no cluster it is any keyspace.
+inline constexpr std::string_view kClusterKeyspace{"_cluster"};
 
 struct ClusterState {
   uint64_t cluster_id{0};  // drawn at CLUSTER INIT; 0: part of none

@@ -27,6 +27,9 @@ std::string DescribeSchema(std::string_view bytes) {
   TableSchema schema;
   if (!DecodeTableSchema(&bytes, &schema).ok()) return "(malformed)";
   std::string text = "KEY " + QuoteWord(schema.key.spec());
+  if (schema.placement.colocate != 0)
+    text += " COLOCATE " + FormatUint64(schema.placement.colocate);
+  if (schema.placement.whole) text += " WHOLE";
   for (const FamilySchema& family : schema.families) {
     text += " FAMILY " + family.name + FamilyOptionsText(schema, family) + " ID " +
             FormatUint64(family.id);

@@ -27,6 +27,7 @@ constexpr uint64_t kCatalogFormatWithSnapshots{6};
 constexpr uint64_t kCatalogFormatWithCompression{7};  // the same, with COMPRESS in a schema
 constexpr uint64_t kCatalogFormatWithColumns{8};      // the same, with COLUMN in a schema
 constexpr uint64_t kCatalogFormatWithTablets{9};      // the same, with tablets behind all else
+constexpr uint64_t kCatalogFormatWithPlacement{10};  // the same, with COLOCATE or WHOLE in a schema
 // Of dropped trees, freed between two looks at the rest: values may be large, and the kernel takes
 // 0.1 ms to unmap a megabyte.
 constexpr uint64_t kGarbageEntriesPerPiece{128};
@@ -416,6 +417,7 @@ void Engine::AddTable(std::unique_ptr<Table> table) {
   }
   // Who owns the rows of a new table is told behind it (kTabletAssign).
   if (numbers_.cluster.active() && table->tablets() == nullptr) table->SetTablets(Tablets::None());
+  table->SetKept(numbers_.cluster.active() && table->keyspace() == kClusterKeyspace);
   keyspaces_[table->keyspace()][table->name()] = table.get();
   const uint64_t id = table->id();
   tables_[id] = std::move(table);
@@ -635,6 +637,7 @@ void Engine::RollBack() {
   }
   watched_names_ = std::move(undo->watched_names);
   numbers_ = undo->numbers;
+  KeepClusterTables();
   feeds_.RollBack();
 }
 
@@ -724,7 +727,8 @@ void Engine::Inherit(CarriedState carried, Continuity continuity) {
 
 // catalog  | format (1: schemas without indexes, 2, 3: with AGGREGATE or BUCKET, 4: with feeds and
 //          | perhaps those, 5: and with groups, 6: all of these, and snapshots,
-//          | 7: with COMPRESS, 8: with COLUMN, 9: with tablets) | v stamp | v next table id | v next tree id | v keyspaces { b name }
+//          | 7: with COMPRESS, 8: with COLUMN, 9: with tablets, 10: with COLOCATE or WHOLE)
+//          | v stamp | v next table id | v next tree id | v keyspaces { b name }
 //          | v tables { b keyspace, b name, v id, schema, counters }
 //          | feeds (feeds/feed_set.h) | groups (feeds/feed_group.h)
 //          | snapshots (engine_snapshots.cc) | b tablets (cluster_state.h)
@@ -744,9 +748,11 @@ std::string Engine::EncodeCatalog(const std::vector<VersionInFile>& versions) co
   const bool has_columns = std::any_of(tables_.begin(), tables_.end(), [](const auto& table) {
     return HasTypedColumns(table.second->schema());
   });
-  const bool has_tablets = numbers_.cluster.active();
+  const bool has_placement = HasPlacement();
+  const bool has_tablets = numbers_.cluster.active() || has_placement;
   const bool has_snapshots = !snapshots_.empty() || may_hold_packed || has_columns || has_tablets;
-  PutVarint64(&catalog, has_tablets       ? kCatalogFormatWithTablets
+  PutVarint64(&catalog, has_placement     ? kCatalogFormatWithPlacement
+                        : has_tablets     ? kCatalogFormatWithTablets
                         : has_columns     ? kCatalogFormatWithColumns
                         : may_hold_packed ? kCatalogFormatWithCompression
                         : has_snapshots   ? kCatalogFormatWithSnapshots
@@ -855,9 +861,9 @@ Status Engine::BeginLoad(std::string_view catalog) {
   uint64_t stamp = 0;
   uint64_t keyspaces = 0;
   if (!GetVarint64(&catalog, &format)) return malformed;
-  if (format == 0 || format > kCatalogFormatWithTablets) {
+  if (format == 0 || format > kCatalogFormatWithPlacement) {
     return Status::Error(ErrorCode::kCorruption, "the catalog has format " + FormatUint64(format) +
-                                                     ", this version reads 1 to 9");
+                                                     ", this version reads 1 to 10");
   }
   if (!GetVarint64(&catalog, &stamp) || !GetVarint64(&catalog, &numbers_.table_id) ||
       !GetVarint64(&catalog, &numbers_.tree_id) || !GetVarint64(&catalog, &keyspaces)) {

@@ -271,8 +271,11 @@ class Engine final : public StateMachine {
   // --- engine_tablets.cc
   Status ApplyTabletOp(const DecodedOp& op);
   void EncodeTablets(std::string* to) const;
+  bool HasPlacement() const;
   [[nodiscard]] bool TakeTablets(std::string_view state);
   static bool FitTable(const Tablets& tablets, const TableSchema& schema);
+  // Tables of the cluster's keyspace are kept in a cluster, and not outside of one.
+  void KeepClusterTables();
   // --- engine_snapshots.cc
   static constexpr uint64_t kSnapshotIdMax{uint64_t{1} << 48};
   struct LoadingVersions;

@@ -15,6 +15,15 @@ Status Malformed(std::string_view what) {
 
 }  // namespace
 
+// Whether COLOCATE or WHOLE stands in a schema.
+bool Engine::HasPlacement() const {
+  const std::vector<Table*> frozen = snapshots_.Tables();
+  return std::any_of(tables_.begin(), tables_.end(),
+                     [](const auto& table) { return table.second->schema().placement.any(); }) ||
+         std::any_of(frozen.begin(), frozen.end(),
+                     [](const Table* table) { return table->schema().placement.any(); });
+}
+
 void Engine::EncodeTablets(std::string* to) const {
   TabletsByTable tablets;
   for (const auto& [id, table] : tables_)
@@ -36,6 +45,7 @@ bool Engine::TakeTablets(std::string_view state) {
     if (table == nullptr || !FitTable(*of_table, table->schema())) return false;
   }
   numbers_.cluster = cluster;
+  KeepClusterTables();
   for (const auto& [id, table] : tables_) {
     SaveForUndo(table.get());
     const auto found = tablets.find(id);
@@ -49,6 +59,12 @@ bool Engine::TakeTablets(std::string_view state) {
     table->SetTablets(found == tablets.end() ? nullptr : std::move(found->second));
   }
   return true;
+}
+
+void Engine::KeepClusterTables() {
+  const auto keyspace = keyspaces_.find(kClusterKeyspace);
+  if (keyspace == keyspaces_.end()) return;
+  for (const auto& [name, table] : keyspace->second) table->SetKept(numbers_.cluster.active());
 }
 
 // No tablet ends inside of a row.

@@ -79,6 +79,7 @@ void Table::SetFrozen(std::string snapshot, int64_t at_micros) {
   CELLAR_ASSERT(at_micros >= 0);
   snapshot_ = std::move(snapshot);
   frozen_micros_ = at_micros;
+  fixed_ = true;
 }
 
 void Table::SetTree(size_t group, std::unique_ptr<BTree> tree) {

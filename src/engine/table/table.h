@@ -79,6 +79,9 @@ class Table {
   std::unique_ptr<Table> Freeze(uint64_t id, std::string snapshot, int64_t at_micros,
                                 uint64_t tree_id_first) const;
   bool frozen() const { return frozen_micros_ >= 0; }
+  // Nobody changes it: it is frozen, or the cluster alone does (kept: state/cluster_state.h).
+  bool fixed() const { return fixed_; }
+  void SetKept(bool kept) { fixed_ = kept || frozen(); }
   const std::string& snapshot() const { return snapshot_; }  // its name, if frozen
   std::string shown_name() const { return frozen() ? name_ + '@' + snapshot_ : name_; }
   // The moment that decides what is live.
@@ -308,6 +311,7 @@ class Table {
 
   uint64_t id_;
   int64_t frozen_micros_{-1};  // when it was frozen; -1: it is not
+  bool fixed_{false};
   std::string keyspace_;
   std::string name_;
   std::string snapshot_;

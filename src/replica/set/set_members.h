@@ -27,7 +27,8 @@ namespace cellar {
 //   5  users
 //   6  COLUMN of families, and cells that CONVERT has rewritten; ENTRIES ROW of feeds
 //   7  tablets
-inline constexpr uint32_t kFeatureLevel{7};
+//   8  COLOCATE and WHOLE of tables
+inline constexpr uint32_t kFeatureLevel{8};
 inline constexpr uint32_t kStandbyLevel{2};
 inline constexpr uint32_t kSnapshotLevel{2};
 inline constexpr uint32_t kWitnessLevel{3};
@@ -36,6 +37,7 @@ inline constexpr uint32_t kUsersLevel{5};
 inline constexpr uint32_t kColumnTypesLevel{6};
 inline constexpr uint32_t kRowEntriesLevel{6};
 inline constexpr uint32_t kTabletsLevel{7};
+inline constexpr uint32_t kPlacementLevel{8};
 
 enum class MemberKind : uint8_t {
   kJoining =

@@ -1,0 +1,97 @@
+// ClusterMap: a node's part in the map of its cluster. Every node of set 0 reads the map in its own
+// store; the leader of set 0, the director, keeps it.
+//
+//   Table::tablets() (the truth)  --- Tend: PlanMap --->  _cluster/tablets  --- Load --->  MapCache
+//
+// What the director changes itself (Change) and the map of it are one record, so that nobody sees
+// the one without the other. What comes about in other ways, as tables do, it finds by their
+// tablets: Tend costs nothing while no schema has changed, O(tables) where one has, and one look at
+// everything for who has just become the director. It need not be asked at any certain time, for
+// the map may always be older than the truth.
+//
+// No sockets and no sessions: who the leader is, its callers know.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/lsn.h"
+#include "cellar/status.h"
+#include "cluster/map_cache.h"
+#include "cluster/map_check.h"
+#include "cluster/map_tables.h"
+#include "engine/table/tablets.h"
+
+namespace cellar {
+
+class Store;
+
+class ClusterMap {
+ public:
+  // --- any node of set 0
+  // As the store has it now; empty outside of a cluster. O(1), and O(tablets) after a change that
+  // this node has not made itself. It dies with the next call.
+  const MapCache& Current(Store& store);
+
+  // --- the director, of this term
+  struct Founding {
+    uint64_t cluster_id{0};
+    std::string set_id;
+    std::string who;  // for the event
+  };
+  // CLUSTER INIT, as one record. The errors of TabletChanges::Init and MapTables::Create.
+  // REQUIRES: no transaction.
+  Status Begin(Store& store, uint32_t term, const Founding& founding);
+  // CLUSTER END, likewise.
+  Status End(Store& store);
+  // Makes the map say what the tables say. Nothing happens inside of a transaction, or without a
+  // map. MISCONF: to be tried again.
+  Status Tend(Store& store, uint32_t term);
+  // `change` of ownership, which logs nothing if it fails, the map of it, and the event, as one
+  // record. REQUIRES: no transaction.
+  Status Change(Store& store, uint32_t term, std::string what, std::string why,
+                const std::function<Status()>& change);
+  // All of the map anew.
+  Status Rebuild(Store& store, uint32_t term);
+  Status SetOption(Store& store, std::string_view name, std::string_view value);
+  // Holes, overlaps and differences, each as a text; at most kFaultsTold of them.
+  static constexpr size_t kFaultsTold{1000};
+  std::vector<std::string> Check(Store& store, uint32_t term);
+
+ private:
+  // What the map was last made of.
+  struct Seen {
+    Tablets::Pointer tablets;
+    std::string name;
+  };
+
+  // Of all tables, as this set says; of those alone that are not as they were seen.
+  static Claims ClaimsOf(Store& store);
+  Claims ChangedClaims(Store& store) const;
+  // What the map must become since it was looked at; the tables of `claims` are those.
+  MapChange Plan(Store& store, const Claims& claims);
+  void BeginLook(Store& store, uint32_t term);
+  void EndLook(Store& store, const Claims& claims);
+  // All that `write` changes is one record, or nothing is.
+  static Status AsOne(Store& store, const std::function<Status()>& write);
+  // The map is written so.
+  void Took(Store& store, MapChange change);
+  static ClusterEvent EventAt(const Store& store, std::string what, std::string why);
+
+  MapCache map_;
+  // What map_ was loaded from; no table: from nothing.
+  uint64_t lineage_{0};
+  uint64_t table_id_{0};
+  Lsn lsn_{};
+  // By table id, of this term; empty: nothing was compared yet.
+  std::map<uint64_t, Seen> seen_;
+  uint32_t term_{0};
+  uint64_t seen_lineage_{0};
+  Lsn seen_lsn_{};  // of the schema
+};
+
+}  // namespace cellar

@@ -1,0 +1,246 @@
+// See map_tables.h.
+#include "cluster/map_tables.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/text/number.h"
+#include "engine/state/cluster_state.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+constexpr std::string_view kTabletsTable{kClusterTables[0]};
+constexpr std::string_view kSetsTable{kClusterTables[1]};
+constexpr std::string_view kOptionsTable{kClusterTables[2]};
+constexpr std::string_view kEventsTable{kClusterTables[3]};
+constexpr std::string_view kFamily{"f"};
+constexpr std::string_view kHeadRow{"0/0"};
+
+// While it lives, the table can be written as any other one.
+class Opened {
+ public:
+  explicit Opened(Table& table) : table_(table) { table_.SetKept(false); }
+  ~Opened() { table_.SetKept(true); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+ private:
+  Table& table_;
+};
+
+bool ParseNumber(std::string_view text, uint64_t* number) {
+  int64_t value = 0;
+  if (ParseInt64(text, &value) != NumberError::kNone || value < 0) return false;
+  *number = static_cast<uint64_t>(value);
+  return true;
+}
+
+std::string TabletRow(uint64_t table_id, uint64_t number) {
+  return FormatUint64(table_id) + "/" + FormatUint64(number);
+}
+
+Status Damaged(std::string_view row) {
+  return Status::Error(ErrorCode::kCorruption,
+                       fmt::format("row {} of {}/{} is not as it was written", row,
+                                   kClusterKeyspace, kTabletsTable));
+}
+
+}  // namespace
+
+std::string_view MapTables::Row::Text(const std::string& column) const {
+  const auto found = cells.find(column);
+  return found == cells.end() ? std::string_view() : std::string_view(found->second);
+}
+
+bool MapTables::Row::Number(const std::string& column, uint64_t* number) const {
+  return ParseNumber(Text(column), number);
+}
+
+Table* MapTables::Find(std::string_view name) const {
+  return store_.engine().FindTable(kClusterKeyspace, name);
+}
+
+bool MapTables::exist() const {
+  return store_.engine().cluster().active() && Find(kTabletsTable) != nullptr &&
+         Find(kSetsTable) != nullptr && Find(kOptionsTable) != nullptr &&
+         Find(kEventsTable) != nullptr;
+}
+
+const Table& MapTables::tablets() const {
+  const Table* const table = Find(kTabletsTable);
+  CELLAR_ASSERT(table != nullptr);
+  return *table;
+}
+
+Status MapTables::Create() {
+  CELLAR_ASSERT(store_.in_transaction());
+  CELLAR_ASSERT(!store_.engine().cluster().active());
+  RETURN_IF_ERROR(store_.CreateKeyspace(kClusterKeyspace));
+  constexpr std::pair<std::string_view, std::string_view> kTables[] = {
+      {kTabletsTable, "table=u64/number=u64"},
+      {kSetsTable, "u64"},
+      {kOptionsTable, "utf8"},
+      {kEventsTable, "-u64"}};
+  FamilyOptions options;
+  options.versions_max = 1;
+  const std::vector<NewFamily> families{{.name = kFamily, .options = options}};
+  for (const auto& [name, order] : kTables) {
+    ASSIGN_OR_RETURN(const Order key, Order::ParseKey(order));
+    RETURN_IF_ERROR(store_.CreateTable(kClusterKeyspace, name, key, families));
+  }
+  return Status::Ok();
+}
+
+Status MapTables::Drop() {
+  CELLAR_ASSERT(store_.in_transaction());
+  if (!store_.KeyspaceExists(kClusterKeyspace)) return Status::Ok();
+  return store_.DropKeyspace(kClusterKeyspace);
+}
+
+Status MapTables::Put(std::string_view table, std::string_view row,
+                      const std::vector<Cell>& cells) {
+  Table* const found = Find(table);
+  CELLAR_ASSERT(found != nullptr);
+  RowWrite write;
+  write.row = row;
+  for (const Cell& cell : cells)
+    write.ops.emplace_back(
+        CellPut{.family = kFamily, .qualifier = cell.column, .text = cell.value});
+  const Opened opened(*found);
+  return store_.Write(*found, write).status();
+}
+
+Status MapTables::Delete(std::string_view table, std::string_view row) {
+  Table* const found = Find(table);
+  CELLAR_ASSERT(found != nullptr);
+  RowWrite write;
+  write.row = row;
+  write.ops.emplace_back().kind = CellOp::Kind::kDeleteRow;
+  const Opened opened(*found);
+  return store_.Write(*found, write).status();
+}
+
+std::vector<MapTables::Row> MapTables::Rows(std::string_view table, uint64_t rows_max) {
+  std::vector<Row> rows;
+  Table* const found = Find(table);
+  if (found == nullptr || rows_max == 0) return rows;
+  Result<std::unique_ptr<Scan>> scan = store_.ScanRows(*found, {}, {}, nullptr);
+  CELLAR_ASSERT(scan.ok());
+  for (ScanStep step = (*scan)->Next(); step != ScanStep::kEnd; step = (*scan)->Next()) {
+    if (step == ScanStep::kRow) {
+      if (rows.size() == rows_max) break;
+      rows.push_back({.key = std::string((*scan)->row_text()), .cells = {}});
+    } else if (step == ScanStep::kCell) {
+      const ScanCell& cell = (*scan)->cell();
+      rows.back().cells.emplace(cell.qualifier_text, cell.stored);
+    }
+  }
+  store_.EndScan(*std::move(scan));
+  return rows;
+}
+
+Status MapTables::Load(MapCache* map) {
+  const std::vector<Row> rows = Rows(kTabletsTable, UINT64_MAX);
+  uint64_t version = 0;
+  uint64_t floor = 0;
+  uint64_t next = 1;
+  if (!rows.empty()) {
+    const bool has_head = rows[0].key == kHeadRow && rows[0].Number("version", &version) &&
+                          rows[0].Number("floor", &floor) && rows[0].Number("next", &next);
+    if (!has_head) return Damaged(kHeadRow);
+  }
+  map->Begin(version, floor, next);
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    const size_t slash = row.key.find('/');
+    uint64_t id = 0;
+    MapEntry entry{.begin = std::string(row.Text("start")), .end = std::string(row.Text("end"))};
+    const bool whole = slash != std::string::npos && ParseNumber(row.key.substr(0, slash), &id) &&
+                       ParseNumber(row.key.substr(slash + 1), &entry.number) &&
+                       row.Number("set", &entry.set) && row.Number("epoch", &entry.epoch) &&
+                       row.Number("version", &entry.version);
+    if (!whole) return Damaged(row.key);
+    map->Add(id, row.Text("table"), std::move(entry));
+  }
+  map->Sort();
+  return Status::Ok();
+}
+
+Status MapTables::Write(const MapChange& change) {
+  CELLAR_ASSERT(store_.in_transaction());
+  const std::string version = FormatUint64(change.version);
+  for (const auto& [id, number] : change.removals)
+    RETURN_IF_ERROR(Delete(kTabletsTable, TabletRow(id, number)));
+  for (const auto& [id, table] : change.tables) {
+    for (const MapEntry& entry : table.tablets) {
+      if (entry.version != change.version) continue;
+      RETURN_IF_ERROR(Put(kTabletsTable, TabletRow(id, entry.number),
+                          {{"table", table.name},
+                           {"start", entry.begin},
+                           {"end", entry.end},
+                           {"set", FormatUint64(entry.set)},
+                           {"epoch", FormatUint64(entry.epoch)},
+                           {"version", version}}));
+    }
+  }
+  return Put(kTabletsTable, kHeadRow,
+             {{"version", version},
+              {"floor", FormatUint64(change.floor)},
+              {"next", FormatUint64(change.number_next)}});
+}
+
+Status MapTables::Clear() {
+  CELLAR_ASSERT(store_.in_transaction());
+  for (const Row& row : Rows(kTabletsTable, UINT64_MAX))
+    RETURN_IF_ERROR(Delete(kTabletsTable, row.key));
+  return Status::Ok();
+}
+
+Status MapTables::WriteSet(uint64_t set, std::string_view id, int64_t unix_ms) {
+  CELLAR_ASSERT(store_.in_transaction());
+  return Put(kSetsTable, FormatUint64(set), {{"id", id}, {"joined", FormatInt64(unix_ms)}});
+}
+
+Status MapTables::WriteOption(std::string_view name, std::string_view value) {
+  CELLAR_ASSERT(store_.in_transaction());
+  return Put(kOptionsTable, name, {{"value", value}});
+}
+
+// The oldest one makes way.
+Status MapTables::AddEvent(const ClusterEvent& event) {
+  CELLAR_ASSERT(store_.in_transaction());
+  uint64_t number = 0;
+  const std::vector<Row> newest = Rows(kEventsTable, 1);
+  if (!newest.empty() && !ParseNumber(newest[0].key, &number)) return Damaged(newest[0].key);
+  ++number;
+  RETURN_IF_ERROR(
+      Put(kEventsTable, FormatUint64(number),
+          {{"time", FormatInt64(event.unix_ms)}, {"what", event.what}, {"why", event.why}}));
+  if (number <= kEventsMax) return Status::Ok();
+  return Delete(kEventsTable, FormatUint64(number - kEventsMax));
+}
+
+std::map<std::string, std::string> MapTables::Options() {
+  std::map<std::string, std::string> options;
+  for (const Row& row : Rows(kOptionsTable, UINT64_MAX))
+    options.emplace(row.key, row.Text("value"));
+  return options;
+}
+
+std::vector<ClusterEvent> MapTables::Events(uint64_t count) {
+  std::vector<ClusterEvent> events;
+  for (const Row& row : Rows(kEventsTable, count)) {
+    uint64_t time = 0;
+    (void)row.Number("time", &time);
+    events.push_back(
+        {static_cast<int64_t>(time), std::string(row.Text("what")), std::string(row.Text("why"))});
+  }
+  return events;
+}
+
+}  // namespace cellar

@@ -1,0 +1,89 @@
+// How the map lies in a store: tables of the keyspace _cluster in set 0, which everybody may read
+// (CSCAN _cluster/tablets 0) and the leader of set 0 alone writes, of itself.
+//
+//   table    key                  columns of its one family f, which keeps one version
+//   tablets  table=u64/number=u64 table (its name: keyspace/table), start, end (encoded row keys),
+//                                 set, epoch, version
+//            0/0                  version, floor, next: of the map (map_cache.h)
+//   sets     u64                  id (of the set, 16 hexadecimal digits), joined (Unix ms)
+//   options  utf8                 value: of each option that has been set
+//   events   -u64                 time (Unix ms), what, why; the newest kEventsMax, newest first
+//
+// Numbers are decimal texts. Tablets have numbers of their own and not their starts as keys, since
+// a start may be as long as a row key. What belongs together is written by one record.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/status.h"
+#include "cluster/map_cache.h"
+
+namespace cellar {
+
+class Store;
+class Table;
+
+struct ClusterEvent {
+  int64_t unix_ms{0};
+  std::string what;
+  std::string why;
+};
+
+// The names of all of them.
+inline constexpr std::string_view kClusterTables[] = {"tablets", "sets", "options", "events"};
+
+class MapTables {
+ public:
+  static constexpr uint64_t kEventsMax{1000};
+
+  explicit MapTables(Store& store) : store_(store) {}
+
+  // Whether the store is part of a cluster, and has its tables.
+  bool exist() const;
+  // The table of the tablets: what it holds changes with its last_lsn(). REQUIRES: exist().
+  const Table& tablets() const;
+
+  // Keyspace and tables, empty. BUSYKEY: there is a keyspace of that name. REQUIRES: the store is
+  // part of no cluster yet; a transaction.
+  Status Create();
+  // All of it goes. REQUIRES: the store is part of no cluster any more; a transaction.
+  Status Drop();
+
+  // kCorruption if they are not as they are written.
+  Status Load(MapCache* map);
+  // MISCONF and the like: whatever of it was written is to be rolled back. REQUIRES: a transaction.
+  Status Write(const MapChange& change);
+  // As if nothing had been there: before the Write of a map that was made anew.
+  Status Clear();
+  Status WriteSet(uint64_t set, std::string_view id, int64_t unix_ms);
+  Status WriteOption(std::string_view name, std::string_view value);
+  Status AddEvent(const ClusterEvent& event);
+
+  std::map<std::string, std::string> Options();
+  std::vector<ClusterEvent> Events(uint64_t count);  // newest first
+
+ private:
+  struct Cell {
+    std::string_view column;
+    std::string_view value;
+  };
+  struct Row {
+    std::string key;
+    std::map<std::string, std::string> cells;  // by qualifier
+    std::string_view Text(const std::string& column) const;
+    bool Number(const std::string& column, uint64_t* number) const;
+  };
+  Table* Find(std::string_view name) const;
+  Status Put(std::string_view table, std::string_view row, const std::vector<Cell>& cells);
+  Status Delete(std::string_view table, std::string_view row);
+  // In the order of keys, at most so many.
+  std::vector<Row> Rows(std::string_view table, uint64_t rows_max);
+
+  Store& store_;
+};
+
+}  // namespace cellar

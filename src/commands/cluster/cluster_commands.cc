@@ -1,0 +1,307 @@
+// CLUSTER: what a set is part of, and what all of a cluster goes by. Redis' cluster is one of
+// slots, which there are none of: its other words are answered as by a Redis that is no part of
+// one.
+#include "commands/cluster/cluster_commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/text/glob.h"
+#include "base/text/quote.h"
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/syntax_error.h"
+#include "commands/cluster/cluster_part.h"
+#include "commands/config/cluster_options.h"
+#include "commands/replies/schema_commands.h"
+#include "commands/reports/cluster_report.h"
+#include "commands/reports/help.h"
+#include "commands/reports/info.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+void CmdClusterDisabled(CommandContext& ctx) { ctx.Fail(kClusterDisabled); }
+
+// Of another cluster that this store is part of some day the number is another one.
+uint64_t DrawClusterId(const CommandContext& ctx) {
+  const std::string seed = ctx.host.services().run_id + ctx.host.replication().cluster_text();
+  return std::max<uint64_t>(1, Hash64(seed, static_cast<uint64_t>(ctx.now_micros)));
+}
+
+void CmdClusterInit(CommandContext& ctx) {
+  if (!ClusterPart::IsOfSet(ctx)) return;
+  ctx.DependsOn(ctx.store().schema_lsn());
+  const ClusterMap::Founding founding{.cluster_id = DrawClusterId(ctx),
+                                      .set_id = ctx.host.replication().cluster_text().substr(0, 16),
+                                      .who = "CLUSTER INIT"};
+  const ClusterTelling telling(ctx.host);
+  const Status status =
+      ctx.host.services().cluster_map.Begin(ctx.store(), ctx.host.replication().term(), founding);
+  ClusterPart::Tend(ctx.host);
+  ReplyChange(ctx, status);
+}
+
+void CmdClusterEnd(CommandContext& ctx) {
+  if (!ClusterPart::IsOfCluster(ctx)) return;
+  const ClusterTelling telling(ctx.host);
+  const Status status = ctx.host.services().cluster_map.End(ctx.store());
+  ClusterPart::Tend(ctx.host);
+  ReplyChange(ctx, status);
+}
+
+void ReplyMember(ReplyWriter& reply, const MemberFigures& member) {
+  reply.Map(6);
+  reply.Bulk("id");
+  reply.Bulk(fmt::format("{:016x}", member.node));
+  reply.Bulk("ip");
+  reply.Bulk(member.address.host);
+  reply.Bulk("port");
+  reply.Integer(member.address.port);
+  reply.Bulk("kind");
+  reply.Bulk(member.kind);
+  reply.Bulk("state");
+  reply.Bulk(member.state);
+  reply.Bulk("version");
+  reply.Bulk(member.version);
+}
+
+void CmdClusterSets(CommandContext& ctx) {
+  if (!ClusterPart::IsOfSet(ctx)) return;
+  ctx.DependsOn(ctx.store().schema_lsn());
+  if (!IsInCluster(ctx.host)) return ctx.reply.Array(0);
+  const SetReport report = ReportSet(ctx.host);
+  ReplyWriter& reply = ctx.reply;
+  reply.Array(1);
+  reply.Map(8);
+  reply.Bulk("set");
+  reply.Unsigned(report.set);
+  reply.Bulk("id");
+  reply.Bulk(report.id);
+  reply.Bulk("state");
+  reply.Bulk(report.state);
+  reply.Bulk("leader");
+  reply.Bulk(report.leader);
+  reply.Bulk("members");
+  reply.Array(report.members.size());
+  for (const MemberFigures& member : report.members) ReplyMember(reply, member);
+  reply.Bulk("tablets");
+  reply.Unsigned(report.tablets);
+  reply.Bulk("bytes");
+  reply.Unsigned(report.bytes);
+  reply.Bulk("maxmemory");
+  reply.Unsigned(report.maxmemory);
+}
+
+void CmdClusterInfo(CommandContext& ctx) {
+  if (!ClusterPart::IsOfCluster(ctx)) return;
+  constexpr std::string_view kSection[] = {"cluster"};
+  ctx.reply.Verbatim(InfoText(ctx.host, kSection, InfoScope::kAll), "txt");
+}
+
+void CmdClusterEvents(CommandContext& ctx) {
+  uint64_t count = 10;
+  ArgumentCursor at(ctx.args, 2);
+  if (!at.done()) {
+    if (!at.TakeWord("COUNT")) return ctx.Fail(UnexpectedWord(at.Peek(), "COUNT"));
+    ASSIGN_OR_REPLY(ctx, const std::string_view word, at.TakeAny("COUNT", "count"));
+    ASSIGN_OR_REPLY(ctx, count, ParseCount("COUNT", word, 1));
+    if (!at.done()) return ctx.SyntaxError();
+  }
+  if (!ClusterPart::IsOfCluster(ctx)) return;
+  ctx.DependsOn(ctx.host.last_lsn());
+  const std::vector<ClusterEvent> events = MapTables(ctx.store()).Events(count);
+  ctx.reply.Array(events.size());
+  for (const ClusterEvent& event : events) {
+    ctx.reply.Array(3);
+    ctx.reply.Integer(event.unix_ms);
+    ctx.reply.Bulk(event.what);
+    ctx.reply.Bulk(event.why);
+  }
+}
+
+void CmdClusterMap(CommandContext& ctx) {
+  const bool check = EqualsIgnoreCase(ctx.args[2], "CHECK");
+  if (!check && !EqualsIgnoreCase(ctx.args[2], "REBUILD"))
+    return ctx.Fail(UnexpectedWord(ctx.args[2], "CHECK or REBUILD"));
+  if (!ClusterPart::IsOfCluster(ctx)) return;
+  ClusterMap& map = ctx.host.services().cluster_map;
+  const ClusterTelling telling(ctx.host);
+  const uint32_t term = ctx.host.replication().term();
+  if (check) {
+    ReplyNames(ctx.reply, map.Check(ctx.store(), term));
+  } else {
+    REPLY_IF_ERROR(ctx, map.Rebuild(ctx.store(), term));
+    ctx.reply.Ok();
+  }
+  ctx.DependsOn(ctx.host.last_lsn());
+}
+
+void ReplyOptions(CommandContext& ctx, std::string_view pattern) {
+  const std::map<std::string, std::string> given = MapTables(ctx.store()).Options();
+  const auto mark = ctx.reply.BeginMap(1);
+  uint64_t count = 0;
+  for (const ClusterOption& option : ClusterOptions()) {
+    if (!GlobMatch(pattern, option.name, GlobCase::kInsensitive)) continue;
+    const auto found = given.find(std::string(option.name));
+    ctx.reply.Bulk(option.name);
+    ctx.reply.Bulk(found == given.end() ? option.value : std::string_view(found->second));
+    ++count;
+  }
+  ctx.reply.EndMap(mark, count);
+}
+
+void SetOption(CommandContext& ctx, std::string_view name, std::string_view text) {
+  const ClusterOption* const option = FindClusterOption(name);
+  if (option == nullptr) return ctx.Fail("ERR Unknown option of the cluster - " + Quote(name));
+  const Result<std::string> value = CheckClusterOption(*option, text);
+  if (!value.ok()) {
+    return ctx.Fail(
+        fmt::format("ERR CLUSTER CONFIG SET failed (possibly related to argument '{}') - {}",
+                    option->name, value.status().text()));
+  }
+  REPLY_IF_ERROR(ctx, ctx.host.services().cluster_map.SetOption(ctx.store(), option->name, *value));
+  ctx.reply.Ok();
+}
+
+void CmdClusterConfig(CommandContext& ctx) {
+  const bool get = EqualsIgnoreCase(ctx.args[2], "GET");
+  if (!get && !EqualsIgnoreCase(ctx.args[2], "SET"))
+    return ctx.Fail(UnexpectedWord(ctx.args[2], "GET or SET"));
+  if (ctx.args.size() != (get ? 4U : 5U))
+    return ctx.Fail("ERR wrong number of arguments for 'cluster|config' command");
+  if (!ClusterPart::IsOfCluster(ctx)) return;
+  const ClusterTelling telling(ctx.host);
+  if (get)
+    ReplyOptions(ctx, ctx.args[3]);
+  else
+    SetOption(ctx, ctx.args[3], ctx.args[4]);
+  ctx.DependsOn(ctx.host.last_lsn());
+}
+
+// --- the rows
+
+constexpr Command Disabled(std::string_view name, int16_t arity, std::string_view syntax) {
+  return {.name = name,
+          .arity = arity,
+          .flags = kLoading | kStale,
+          .group = "redis-cluster",
+          .summary = "Refused: there are no slots.",
+          .complexity = "O(1)",
+          .syntax = syntax,
+          .handler = CmdClusterDisabled};
+}
+
+constexpr Command Switch(std::string_view name) {
+  Command row = Disabled(name, 1, "");
+  row.flags |= kFast;
+  row.categories = kCategoryConnection;
+  return row;
+}
+
+constexpr uint32_t kDirectors = kAdmin | kWrite | kNoScript | kNoMulti;
+
+constexpr Command kSubcommands[] = {
+    Disabled("addslots", -3, "slot..."),
+    Disabled("addslotsrange", -4, "(start-slot end-slot)..."),
+    Disabled("bumpepoch", 2, ""),
+    {.name = "config",
+     .arity = -4,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "Reads and changes the options of the cluster, which are those of all its nodes.",
+     .complexity = "O(n) in the number of options",
+     .syntax = "(GET pattern | SET name value)",
+     .handler = CmdClusterConfig},
+    Disabled("count-failure-reports", 3, "node-id"),
+    Disabled("countkeysinslot", 3, "slot"),
+    Disabled("delslots", -3, "slot..."),
+    Disabled("delslotsrange", -4, "(start-slot end-slot)..."),
+    {.name = "end",
+     .arity = 2,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "The set is part of no cluster any more.",
+     .complexity = "O(n) where n is the number of tables",
+     .handler = CmdClusterEnd},
+    {.name = "events",
+     .arity = -2,
+     .flags = kAdmin | kReadonly,
+     .group = "cluster",
+     .summary = "Returns what has been done to the cluster, and why, newest first.",
+     .complexity = "O(n) where n is the number of events returned",
+     .syntax = "[COUNT count]",
+     .handler = CmdClusterEvents},
+    Disabled("failover", -2, "[FORCE|TAKEOVER]"),
+    Disabled("flushslots", 2, ""),
+    Disabled("forget", 3, "node-id"),
+    Disabled("getkeysinslot", 4, "slot count"),
+    {.name = "info",
+     .arity = 2,
+     .flags = kLoading | kStale,
+     .group = "cluster",
+     .summary = "Returns INFO's section of the cluster.",
+     .complexity = "O(n) where n is the number of tables",
+     .handler = CmdClusterInfo},
+    {.name = "init",
+     .arity = 2,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "Makes this replica set a cluster of one, in which each table is one tablet.",
+     .complexity = "O(n) where n is the number of tables",
+     .handler = CmdClusterInit},
+    Disabled("keyslot", 3, "key"),
+    Disabled("links", 2, ""),
+    {.name = "map",
+     .arity = 3,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "Takes the map against what the sets own, or makes it anew.",
+     .complexity = "O(n) where n is the number of tablets",
+     .syntax = "(CHECK|REBUILD)",
+     .handler = CmdClusterMap},
+    Disabled("meet", -4, "ip port [cluster-bus-port]"),
+    Disabled("myid", 2, ""),
+    Disabled("myshardid", 2, ""),
+    Disabled("nodes", 2, ""),
+    Disabled("replicas", 3, "node-id"),
+    Disabled("replicate", 3, "node-id"),
+    Disabled("reset", -2, "[HARD|SOFT]"),
+    Disabled("saveconfig", 2, ""),
+    Disabled("set-config-epoch", 3, "config-epoch"),
+    {.name = "sets",
+     .arity = 2,
+     .flags = kLoading | kStale,
+     .group = "cluster",
+     .summary = "Returns the sets of the cluster and their members.",
+     .complexity = "O(n) where n is the number of tables",
+     .handler = CmdClusterSets},
+    Disabled("setslot", -4, "slot (IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE)"),
+    Disabled("shards", 2, ""),
+    Disabled("slaves", 3, "node-id"),
+    Disabled("slots", 2, ""),
+    HelpSubcommand("cluster"),
+};
+
+constexpr Command kRows[] = {
+    {.name = "cluster",
+     .arity = -2,
+     .group = "cluster",
+     .summary = "Makes a cluster of a replica set, and describes it.",
+     .complexity = "depends on the subcommand",
+     .subcommands = kSubcommands},
+    Switch("asking"),
+};
+
+}  // namespace
+
+std::span<const Command> ClusterCommands() { return kRows; }
+
+}  // namespace cellar

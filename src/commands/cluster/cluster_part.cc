@@ -1,0 +1,63 @@
+// See cluster_part.h.
+#include "commands/cluster/cluster_part.h"
+
+#include "commands/reports/cluster_report.h"
+#include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "commands/session/table_events.h"
+#include "replica/set_node.h"
+#include "store/store.h"
+
+namespace cellar {
+
+ClusterTelling::ClusterTelling(Host& host) : host_(host), before_(host.store().last_lsn()) {}
+
+// As of tables that have changed as a whole.
+ClusterTelling::~ClusterTelling() {
+  if (host_.store().last_lsn() == before_) return;
+  for (const std::string_view table : kClusterTables)
+    NotifyTable(host_, 0, "", kClusterKeyspace, table);
+}
+
+bool ClusterPart::Directs(Host& host) {
+  const SetNode* const set = host.replication().set();
+  return set != nullptr && set->open() && set->may_append() && set->has_room();
+}
+
+void ClusterPart::Tend(Host& host) {
+  const SetNode* const set = host.replication().set();
+  if (host.loading() || set == nullptr || set->member().state_is_void()) return;
+  Services& services = host.services();
+  const bool in_cluster = IsInCluster(host);
+  SetClusterReadsDefault(&services.config, in_cluster);
+  if (!in_cluster || !Directs(host)) return;
+  const ClusterTelling telling(host);
+  // What cannot be written now is tried again.
+  (void)services.cluster_map.Tend(host.store(), host.replication().term());
+}
+
+bool ClusterPart::IsOfSet(CommandContext& ctx) {
+  const SetNode* const set = ctx.host.replication().set();
+  if (!ctx.host.replication().in_set()) {
+    ctx.Fail(kClusterDisabled);
+  } else if (ctx.host.loading() || set == nullptr || set->member().state_is_void()) {
+    ctx.Fail("LOADING Cellar is loading the dataset in memory");
+  } else if (set->is_empty()) {
+    ctx.Fail("CLUSTERDOWN no leader: " + set->NoLeaderText());
+  } else if (set->is_witness()) {
+    ctx.Fail("CLUSTERDOWN this node is a witness, which holds no data");
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool ClusterPart::IsOfCluster(CommandContext& ctx) {
+  if (!IsOfSet(ctx)) return false;
+  ctx.DependsOn(ctx.store().schema_lsn());
+  if (IsInCluster(ctx.host)) return true;
+  ctx.Fail(kClusterDisabled);
+  return false;
+}
+
+}  // namespace cellar

@@ -1,0 +1,50 @@
+// See cluster_report.h.
+#include "commands/reports/cluster_report.h"
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "commands/session/host.h"
+#include "commands/session/services.h"
+#include "replica/set_node.h"
+#include "store/store.h"
+#include "store/tablet_changes.h"
+
+namespace cellar {
+
+bool IsInCluster(Host& host) {
+  const SetNode* const set = host.replication().set();
+  return !host.loading() && set != nullptr && !set->member().state_is_void() &&
+         host.store().engine().cluster().active();
+}
+
+std::optional<NodeAddress> SetLeader(Host& host) {
+  const SetNode* const set = host.replication().set();
+  CELLAR_ASSERT(set != nullptr);
+  if (!set->open()) return set->KnownLeader();
+  const SetMember* const own = set->set().members().Find(host.replication().node());
+  if (own == nullptr) return std::nullopt;
+  return NodeAddress{own->host, own->port};
+}
+
+std::string SetLeaderText(Host& host) {
+  const std::optional<NodeAddress> leader = SetLeader(host);
+  return leader ? fmt::format("{}:{}", leader->host, leader->port) : std::string();
+}
+
+SetReport ReportSet(Host& host) {
+  CELLAR_ASSERT(IsInCluster(host));
+  const Engine& engine = host.store().engine();
+  SetReport report;
+  report.set = engine.cluster().set;
+  report.id = host.replication().cluster_text().substr(0, 16);
+  report.leader = SetLeaderText(host);
+  report.state = report.leader.empty() ? "no-leader" : "ok";
+  report.members = host.replication().set()->Members();
+  report.tablets = TabletsOwned(engine);
+  report.bytes = host.data_figures().bytes;
+  report.maxmemory = static_cast<uint64_t>(host.services().config.maxmemory);
+  return report;
+}
+
+}  // namespace cellar

@@ -1,0 +1,38 @@
+// What CLUSTER SETS and INFO tell of a cluster: of the sets, as this node knows them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "replica/replication.h"
+
+namespace cellar {
+
+class Host;
+
+// This node's store is part of a cluster, and this node of a replica set; what CLUSTER asks first.
+bool IsInCluster(Host& host);
+
+// Who leads this node's set, perhaps this node; nothing: nobody is known to. REQUIRES: a set.
+std::optional<NodeAddress> SetLeader(Host& host);
+// "host:port"; empty: nobody does.
+std::string SetLeaderText(Host& host);
+
+struct SetReport {
+  uint64_t set{0};
+  std::string id;            // 16 hexadecimal digits
+  std::string_view state{};  // "ok", "no-leader"
+  std::string leader;        // "host:port"; empty: nobody leads
+  std::vector<MemberFigures> members;
+  uint64_t tablets{0};
+  uint64_t bytes{0};      // memory of the data, on this node
+  uint64_t maxmemory{0};  // of this node; 0: no limit
+};
+
+// Of the set that this node is a member of. REQUIRES: IsInCluster.
+SetReport ReportSet(Host& host);
+
+}  // namespace cellar
