@@ -25,11 +25,17 @@
 namespace cellar {
 namespace {
 
-// What tells of this node, though it reads data, or of its copy of the cluster's map.
-bool IsOfThisNode(const CommandEntry& command, Arguments args) {
-  const bool asks_owner = command.full_name == "tablet|route" && args.size() > 4;
-  return command.full_name == "memory|usage" || command.full_name == "lolwut" ||
-         (command.full_name.starts_with("tablet|") && !asks_owner);
+// What tells of this node, though it reads data.
+bool IsOfThisNode(const CommandEntry& command) {
+  return command.full_name == "memory|usage" || command.full_name == "lolwut";
+}
+
+// What tells of this node's copy of the cluster's map.
+bool ReadsMap(const CommandEntry& command) { return command.full_name.starts_with("tablet|"); }
+
+// ROUTE with SURE: the owner is asked.
+bool AsksOwner(const CommandEntry& command, Arguments args) {
+  return command.full_name == "tablet|route" && args.size() > 4;
 }
 
 bool IsWatch(const CommandEntry& command) {
@@ -207,13 +213,13 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
 
 bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& command,
                                   Arguments args) const {
-  if (IsOfThisNode(command, args)) return false;
-  if (command.full_name == "tablet|route") return true;
+  if (IsOfThisNode(command)) return false;
   const Config& config = host_.services().config;
   const SetNode& own = *set();
   if (own.is_witness() || own.is_empty() || own.member().state_is_void() ||
       static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo)
     return true;
+  if (ReadsMap(command)) return AsksOwner(command, args);
   if (session.switches.reads_stale || session.tracking != nullptr) return false;
   if (ClusterReadsOf(config) == ClusterReads::kLeader) return true;
   if (ReadsFeeds(session, command)) return false;

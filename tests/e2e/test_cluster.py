@@ -3,12 +3,13 @@
 
 import os
 import random
+import subprocess
 import threading
 import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest, not_on_a_follower
+from cellar_server import CellarServer, CellarTest, binary, not_on_a_follower
 from replica_sets import ReplicaSetCase
 
 DISABLED = "This instance has cluster support disabled"
@@ -482,6 +483,19 @@ class OneSet(ClusterCase):
             member.server.start()
             same()
 
+    def test_check_and_dump(self):
+        member = self.alone()
+        member.run("TABLE CREATE t KEY utf8/u32 COLOCATE 1 FAMILY f")
+        member.run("TABLET SPLIT t m")
+        member.run("TABLET MERGE t a")
+        member.server.stop()
+        done = subprocess.run([binary(), "--check", member.directory], capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        dump = subprocess.run([binary(), "--dump", member.directory], capture_output=True, text=True, check=True).stdout
+        for line in ("TABLETS OF SET 0 CATALOG 0", "KEYSPACE CREATE _cluster", "KEY utf8/u32 COLOCATE 1", "TABLET SPLIT",
+                     "TABLET MERGE"):
+            self.assertIn(line, dump)
+
     def wait_reads(self, member):
         found = []
 
@@ -670,6 +684,10 @@ class ThreeNodes(ClusterCase):
             info = member.info("cluster")
             self.assertEqual("director" if member is leader else "member", info["cluster_role"])
             self.assertEqual(member is leader, "set0" in info)
+        # One that answers no reads asks the leader.
+        follower.run("CONFIG SET replica-reads no")
+        self.assertEqual(self.listed(leader), self.listed(follower))
+        self.assertEqual("c", pairs(follower.run("TABLET ROUTE t d"))["start"])
         self.assertEqual("OK", follower.run("CLUSTER END"))
         for member in self.members:
             self.wait_until(lambda: DISABLED in member.refusal("CLUSTER INFO"), "the end")  # noqa: B023
