@@ -4,13 +4,18 @@
 import os
 import random
 import subprocess
+import sys
 import threading
 import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest, binary, not_on_a_follower
+from cellar_server import ROOT, CellarServer, CellarTest, binary, not_on_a_follower
 from replica_sets import ReplicaSetCase
+
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+
+from model import resp  # noqa: E402
 
 DISABLED = "This instance has cluster support disabled"
 KEPT = "keyspace '_cluster' is the cluster's own, which alone changes it"
@@ -179,6 +184,7 @@ class OneSet(ClusterCase):
         self.assertNotIn("_cluster", member.run("KEYSPACE LIST"))
         self.assertEqual(digest, member.run("DEBUG DIGEST"))
         self.assertNotIn("cluster_set", member.info("cluster"))
+        self.refused(member, "one of the following: local, leader, linearizable", "CONFIG SET cluster-reads nobody")
         # Again, and what was said of reads stays.
         member.run("CONFIG SET cluster-reads local")
         self.assertEqual("OK", member.run("CLUSTER INIT"))
@@ -517,6 +523,25 @@ class OneSet(ClusterCase):
         self.assertEqual("OK", member.run("CONFIG REWRITE"))
         with open(path, encoding="utf-8") as file:
             self.assertNotIn("cluster-reads", file.read())
+
+    def test_who_tracks_the_map_is_told(self):
+        member = self.alone()
+        member.run("TABLE CREATE t FAMILY f")
+        for read, change in (("CGET _cluster/tablets 0/0 f:version", "TABLET SPLIT t m"),
+                             ("CGET _cluster/options tablet-moves f:value", "CLUSTER CONFIG SET tablet-moves 3"),
+                             ("CSCAN _cluster/tablets 0", "TABLE CREATE u FAMILY f"),
+                             ("CGET _cluster/sets 0 f:id", "CLUSTER END")):
+            reader = resp.Client(member.port, 3, timeout=60)
+            reader.call("CLIENT", "TRACKING", "ON")
+            reader.call(*read.split())
+            member.run(change)
+            reader.send("PING")
+            told = reader.read()
+            while not isinstance(told, resp.Push):  # the map of a new table comes a moment later
+                reader.send("PING")
+                told = reader.read()
+            self.assertEqual(b"invalidate", told[0], change)
+            reader.close()
 
     def test_two_at_once(self):
         """Clients that split and merge side by side: each split is done once, whoever comes first."""
