@@ -198,8 +198,6 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
       break;
     case CommandRole::kOfNode:
       return false;
-    case CommandRole::kRoute:  // SURE: its owner is asked, not this node's copy of the map
-      return args.size() > 4;
     default:
       break;
   }
@@ -213,6 +211,9 @@ bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& co
   if (own.is_witness() || own.is_empty() || own.member().state_is_void() ||
       static_cast<ReplicaReads>(config.replica_reads) == ReplicaReads::kNo)
     return true;
+  if (command.Is(CommandRole::kMapRead)) return false;
+  // SURE: its owner is asked, not this node's copy of the map.
+  if (command.Is(CommandRole::kRoute)) return args.size() > 4;
   if (session.switches.reads_stale || session.tracking != nullptr) return false;
   if (ClusterReadsOf(config) == ClusterReads::kLeader) return true;
   if (ReadsFeeds(session, command)) return false;

@@ -158,7 +158,7 @@ TEST_CASE("An option that a table or family does not have is named", "[syntax_er
   const auto create = [](const Words& words) {
     return ParseTableCreate(ArgumentCursor(words, 0)).status().ToString();
   };
-  CHECK(create({"f"}) == "ERR syntax error: 'f' is not KEY or FAMILY");
+  CHECK(create({"f"}) == "ERR syntax error: 'f' is not KEY, COLOCATE, WHOLE, SPLIT AT or FAMILY");
   CHECK(
       create({"FAMILY", "f", "COLOUR", "red"}) ==
       "ERR syntax error: 'COLOUR' is not TYPE, COLUMN, ORDER, VERSIONS, TTL, GC, GROUP, AGGREGATE, "

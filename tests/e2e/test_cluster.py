@@ -3,13 +3,19 @@
 
 import os
 import random
+import subprocess
+import sys
 import threading
 import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest, not_on_a_follower
+from cellar_server import ROOT, CellarServer, CellarTest, binary, not_on_a_follower
 from replica_sets import ReplicaSetCase
+
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+
+from model import resp  # noqa: E402
 
 DISABLED = "This instance has cluster support disabled"
 KEPT = "keyspace '_cluster' is the cluster's own, which alone changes it"
@@ -178,6 +184,7 @@ class OneSet(ClusterCase):
         self.assertNotIn("_cluster", member.run("KEYSPACE LIST"))
         self.assertEqual(digest, member.run("DEBUG DIGEST"))
         self.assertNotIn("cluster_set", member.info("cluster"))
+        self.refused(member, "one of the following: local, leader, linearizable", "CONFIG SET cluster-reads nobody")
         # Again, and what was said of reads stays.
         member.run("CONFIG SET cluster-reads local")
         self.assertEqual("OK", member.run("CLUSTER INIT"))
@@ -482,6 +489,19 @@ class OneSet(ClusterCase):
             member.server.start()
             same()
 
+    def test_check_and_dump(self):
+        member = self.alone()
+        member.run("TABLE CREATE t KEY utf8/u32 COLOCATE 1 FAMILY f")
+        member.run("TABLET SPLIT t m")
+        member.run("TABLET MERGE t a")
+        member.server.stop()
+        done = subprocess.run([binary(), "--check", member.directory], capture_output=True, text=True, check=False)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        dump = subprocess.run([binary(), "--dump", member.directory], capture_output=True, text=True, check=True).stdout
+        for line in ("TABLETS OF SET 0 CATALOG 0", "KEYSPACE CREATE _cluster", "KEY utf8/u32 COLOCATE 1", "TABLET SPLIT",
+                     "TABLET MERGE"):
+            self.assertIn(line, dump)
+
     def wait_reads(self, member):
         found = []
 
@@ -503,6 +523,25 @@ class OneSet(ClusterCase):
         self.assertEqual("OK", member.run("CONFIG REWRITE"))
         with open(path, encoding="utf-8") as file:
             self.assertNotIn("cluster-reads", file.read())
+
+    def test_who_tracks_the_map_is_told(self):
+        member = self.alone()
+        member.run("TABLE CREATE t FAMILY f")
+        for read, change in (("CGET _cluster/tablets 0/0 f:version", "TABLET SPLIT t m"),
+                             ("CGET _cluster/options tablet-moves f:value", "CLUSTER CONFIG SET tablet-moves 3"),
+                             ("CSCAN _cluster/tablets 0", "TABLE CREATE u FAMILY f"),
+                             ("CGET _cluster/sets 0 f:id", "CLUSTER END")):
+            reader = resp.Client(member.port, 3, timeout=60)
+            reader.call("CLIENT", "TRACKING", "ON")
+            reader.call(*read.split())
+            member.run(change)
+            reader.send("PING")
+            told = reader.read()
+            while not isinstance(told, resp.Push):  # the map of a new table comes a moment later
+                reader.send("PING")
+                told = reader.read()
+            self.assertEqual(b"invalidate", told[0], change)
+            reader.close()
 
     def test_two_at_once(self):
         """Clients that split and merge side by side: each split is done once, whoever comes first."""
@@ -670,6 +709,10 @@ class ThreeNodes(ClusterCase):
             info = member.info("cluster")
             self.assertEqual("director" if member is leader else "member", info["cluster_role"])
             self.assertEqual(member is leader, "set0" in info)
+        # One that answers no reads asks the leader.
+        follower.run("CONFIG SET replica-reads no")
+        self.assertEqual(self.listed(leader), self.listed(follower))
+        self.assertEqual("c", pairs(follower.run("TABLET ROUTE t d"))["start"])
         self.assertEqual("OK", follower.run("CLUSTER END"))
         for member in self.members:
             self.wait_until(lambda: DISABLED in member.refusal("CLUSTER INFO"), "the end")  # noqa: B023

@@ -29,7 +29,7 @@ constexpr NamedRole kRoles[] = {
     {"cscan", CommandRole::kScan},
     {"memory|usage", CommandRole::kOfNode},
     {"lolwut", CommandRole::kOfNode},
-    {"tablet|list", CommandRole::kOfNode},
+    {"tablet|list", CommandRole::kMapRead},
     {"tablet|route", CommandRole::kRoute},
     {"ping", CommandRole::kAnywhere},
     {"echo", CommandRole::kAnywhere},

@@ -25,8 +25,9 @@ enum class CommandRole : uint8_t {
   kScan,       // CSCAN
   kFeedRead,   // what tells of entries of feeds
   kCluster,    // CLUSTER
-  kRoute,      // TABLET ROUTE
-  kOfNode,     // reads data, and tells of this node: MEMORY USAGE, LOLWUT, TABLET LIST
+  kMapRead,    // TABLET LIST: it tells of a node's copy of the cluster's map
+  kRoute,      // TABLET ROUTE: likewise, unless the owner is asked
+  kOfNode,     // reads data, and tells of this node: MEMORY USAGE, LOLWUT
   kAnywhere,   // each node may answer it inside of a transaction as well as any other
   kPeer,       // PEER
   kFollowing,  // REPLICAOF, SLAVEOF
