@@ -10,6 +10,7 @@
 
 #include "replica/links/frame.h"
 #include "replica/replication.h"
+#include "replica/set/refused.h"
 
 namespace cellar {
 namespace {
@@ -31,8 +32,6 @@ uint64_t HexWord(std::string_view line, int from_end) {
   const auto read = std::from_chars(word.data(), word.data() + word.size(), number, 16);
   return read.ec == std::errc{} ? number : 0;
 }
-
-Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 }  // namespace
 

@@ -5,16 +5,9 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "engine/state/engine.h"
+#include "engine/state/malformed.h"
 
 namespace cellar {
-namespace {
-
-Status Malformed(std::string_view what) {
-  return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
-}
-
-}  // namespace
-
 void Engine::EncodeTablets(std::string* to) const {
   TabletsByTable tablets;
   for (const auto& [id, table] : tables_)
