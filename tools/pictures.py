@@ -5,8 +5,8 @@
 
 A server of its own, with a clock that is set minute by minute, gets a zipf load, rows that are appended, and scans.
 Written are DIR/zipf.svg, .png, .txt, the same of `sequential` and `scan`, DIR/top.txt and, where a browser can be
-driven, DIR/web-overview.png, web-rows.png, web-heat.png and
-web-heat-dark.png. DIR/readme-heat.png, readme-top.svg and readme-web.svg are
+driven, DIR/web-PAGE-WIDTH-SCHEME.png: the overview, rows, a row and the heat map, 1280 and 390 pixels wide, light and
+dark. DIR/readme-heat.png, readme-top.svg and readme-web.svg are
 those that README.md shows from conf/pictures/.
 """
 
@@ -128,16 +128,23 @@ def page(port, out):
     try:
         def name_of(table):
             return base64.urlsafe_b64encode(f"0/{table}".encode()).decode().rstrip("=")
-        for name, path in (("overview", ""), ("rows", "table/" + name_of("zipf")), ("heat", "heat/" + name_of("zipf"))):
+        pages = {"overview": "", "rows": "table/" + name_of("zipf"), "heat": "heat/" + name_of("zipf"),
+                 "row": f"table/{name_of('zipf')}/row/" + base64.urlsafe_b64encode(row(1).encode()).decode().rstrip("=")}
+        browser.get(f"{address}#/")
+        time.sleep(7)  # until its curves are seen to be curves
+        page_picture(browser, os.path.join(out, "readme-web.svg"))
+        for name, path in pages.items():
             browser.get(f"{address}#/{path}")
-            time.sleep(7 if name == "overview" else 2)
-            browser.save_screenshot(os.path.join(out, f"web-{name}.png"))
-            if name == "heat":
-                browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                                        {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
-                browser.save_screenshot(os.path.join(out, "web-heat-dark.png"))
-            if name == "overview":
-                page_picture(browser, os.path.join(out, "readme-web.svg"))
+            time.sleep(2)
+            for width in (1280, 390):
+                browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                        {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False})
+                for scheme in ("dark", "light"):
+                    browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                            {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+                    time.sleep(0.5)
+                    browser.save_screenshot(os.path.join(out, f"web-{name}-{width}-{scheme}.png"))
+            browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     finally:
         browser.quit()
         web.terminate()

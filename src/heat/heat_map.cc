@@ -15,8 +15,6 @@
 namespace cellar {
 namespace {
 
-constexpr int64_t kMinuteMicros{60'000'000};
-
 // A node of the map, and what the allocator rounds up.
 constexpr size_t kTableOverheadBytes{96};
 

@@ -36,6 +36,8 @@
 
 namespace cellar {
 
+inline constexpr int64_t kMinuteMicros{60'000'000};
+
 class Store;
 class Table;
 

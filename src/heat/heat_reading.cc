@@ -10,8 +10,6 @@
 namespace cellar {
 namespace {
 
-constexpr int64_t kMinuteMicros{60'000'000};
-
 Status RangeError(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "replica/links/frame.h"
 #include "replica/replication.h"
+#include "replica/set/refused.h"
 
 namespace cellar {
 namespace {
@@ -51,8 +52,6 @@ std::string SocketPath(std::string_view digits) {
                        path.find('\0') == std::string::npos;
   return is_path ? path : std::string();
 }
-
-Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 }  // namespace
 

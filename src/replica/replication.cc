@@ -12,6 +12,7 @@
 #include "base/os/log.h"
 #include "replica/follower_feed.h"
 #include "replica/greeting.h"
+#include "replica/set/refused.h"
 #include "replica/set_node.h"
 #include "replica/snapshot_fetch.h"
 #include "replica/snapshot_serve.h"
@@ -33,8 +34,6 @@ constexpr int64_t kApplySliceMicros{1000};
 
 constexpr std::string_view kNotInSet =
     "REPLICAOF is not allowed in a replica set, use FAILOVER or REPLICA";
-
-Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 std::string AddressText(const NodeAddress& address) {
   return fmt::format("{}:{}", address.host, address.port);

@@ -13,6 +13,7 @@
 #include "base/coding.h"
 #include "base/os/log.h"
 #include "cellar/version.h"
+#include "replica/set/refused.h"
 #include "replica/set_links.h"
 #include "store/snapshot/snapshot_reader.h"
 
@@ -34,8 +35,6 @@ std::optional<NodeAddress> ParseAddress(std::string_view text) {
     return std::nullopt;
   return address;
 }
-
-Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 ReplicaSetOptions OptionsOf(const ReplicationOptions& options, uint64_t node) {
   ReplicaSetOptions set;

@@ -10,16 +10,11 @@
 
 #include "base/assert.h"
 #include "base/os/log.h"
+#include "replica/set/refused.h"
 #include "replica/set_links.h"
 #include "store/features_in_use.h"
 
 namespace cellar {
-namespace {
-
-Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
-
-}  // namespace
-
 // Two nodes must not found a set each: all wait until every listed one has answered, and then come
 // to the same founder, the one that holds data or else the one with the first address. Lists that
 // differ, or data on two nodes, end the process instead.

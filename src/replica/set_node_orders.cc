@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "base/os/log.h"
+#include "replica/set/refused.h"
 #include "replica/set_links.h"
 
 namespace cellar {
@@ -26,8 +27,6 @@ constexpr size_t kAskedOrdersMax{64};
 constexpr uint8_t kRefused{0};
 constexpr uint8_t kDone{1};
 constexpr uint8_t kNotNow{2};
-
-Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 Status NotNow(std::string text) { return Status::Error(ErrorCode::kTryAgain, std::move(text)); }
 

@@ -51,6 +51,32 @@ def wait_until_served(test, process, client):
             time.sleep(0.05)
 
 
+class FirstBuildTest(unittest.TestCase):
+    """What `make run` would do, without doing it."""
+
+    def told(self, *words):
+        done = run("make", "-n", "-B", *words)
+        self.assertEqual(0, done.returncode, done.stdout[-2000:])
+        return done.stdout
+
+    def test_run_builds_the_server_alone(self):
+        told = self.told("build/cellar", "OF=9")
+        self.assertIn("-o build/release/cellar ", told)
+        self.assertNotIn("tools/cellar-", told)
+        self.assertRegex(run("make", "-n", "run").stdout, r"(?m)^\S*make\S* -j\d+ build/cellar OF=")
+
+    def test_it_says_how_far_it_is(self):
+        steps = re.findall(r'(?m)^echo "compile (\d+) of 9 ', self.told("build/cellar", "OF=9"))
+        self.assertEqual([str(i + 1) for i in range(len(steps))], steps)
+        self.assertGreater(len(steps), 100)
+
+    def test_each_file_is_compiled_once(self):
+        told = re.findall(r'(?m)^echo "compile (.*)"$', self.told("build/cellar", "build/cellar-web"))
+        files = [name for line in told for name in line.split() if name.startswith("src/") and name.endswith(".cc")]
+        there = [os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, "src", "**", "*.cc"), recursive=True)]
+        self.assertEqual(sorted(there), sorted(files))
+
+
 @unittest.skipIf(is_sanitized(), "packages the release build")
 class PackagingTest(unittest.TestCase):
     """Everything is installed into a directory of the test's own."""

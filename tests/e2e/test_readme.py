@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from cellar_server import ROOT, CellarServer
@@ -42,9 +43,12 @@ class ReadmeTest(unittest.TestCase):
                                   capture_output=True, text=True, check=False,
                                   env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "tools", "clients", "python")})
             self.assertEqual(("ann ann@x.org 2\n[{'city': 'Graz', 'users': 1, 'logins': 2}]\n", ""), (done.stdout, done.stderr))
-            done = subprocess.run(["node", "-e", "(async () => {" + self.code("js", server.port) + "})()"],
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                                  env={**os.environ, "NODE_PATH": modules})
+            with tempfile.TemporaryDirectory(dir=os.path.dirname(modules)) as folder:
+                # Beside node_modules, as the README's reader has it.
+                path = os.path.join(folder, "first.mjs")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(self.code("js", server.port))
+                done = subprocess.run(["node", path], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             self.assertEqual("", done.stderr)
             self.assertEqual(["true", "bob", "2", "Linz", "2"], re.findall(r"true|\bbob\b(?=\s)|\b2\b|Linz", done.stdout))
 

@@ -62,10 +62,48 @@ class TestAccess(PageTest):
                 self.page.execute_script(script)
                 self.assertEqual([], self.serious(), (scheme, page))
 
-    def test_nothing_is_wider_than_a_narrow_window(self):
+    def narrow(self):
         self.enter()
-        self.page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1,
+        self.page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1,
                                                                          "mobile": False})
+
+    def test_what_is_asked_for_is_on_the_first_screen_of_a_telephone(self):
+        self.narrow()
+        for page in PAGES:
+            self.show(page)
+            top = self.page.execute_script("return document.querySelector('main').children[1].getBoundingClientRect().top")
+            self.assertLess(top, 844, page)
+        self.show("table/" + PLANES)
+        top = self.page.execute_script("return document.querySelector('main tbody tr').getBoundingClientRect().bottom")
+        self.assertLess(top, 844)
+
+    def test_words_and_dumps_stay_whole_in_a_narrow_window(self):
+        self.redis.execute_command("INDEX", "CREATE", "planes", "top", "ON", "1", "n:max")
+        self.redis.execute_command("CPUT", "planes", "a0", "f:dump", bytes(range(100)))
+        self.narrow()
+        broken = '''
+            const linesOf = (cell) => {
+              const range = document.createRange();
+              range.selectNodeContents(cell);
+              return new Set([...range.getClientRects()].map((box) => Math.round(box.bottom / 6))).size;
+            };
+            return [...document.querySelectorAll('main td')].map((cell) => [cell.textContent, linesOf(cell)])
+                .filter(([text, lines]) => /^\\S{1,8}$/.test(text) && lines > 1)'''
+        for page in ("state", "users", "tables", "table/" + PLANES + "?prefix=b"):
+            self.show(page)
+            self.assertEqual([], self.page.execute_script(broken), page)
+        lines = '''
+            const dump = document.querySelector('main pre');
+            return [dump.textContent.split('\\n').length, Math.round(dump.clientHeight / parseFloat(
+                getComputedStyle(dump).lineHeight))]'''
+        for page in ("?view=hex&prefix=a0", "/row/YTA?view=hex"):
+            self.show("table/" + PLANES + page)
+            self.wait(lambda: self.page.find_elements(By.CSS_SELECTOR, "main pre"))
+            there, drawn = self.page.execute_script(lines)
+            self.assertEqual((7, 7), (there, drawn), page)
+
+    def test_nothing_is_wider_than_a_narrow_window(self):
+        self.narrow()
         for page in PAGES:
             self.show(page)
             wide, there = self.page.execute_script(

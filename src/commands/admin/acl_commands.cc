@@ -256,7 +256,7 @@ void CmdAclSave(CommandContext& ctx) {
 constexpr uint32_t kOpen = kNoScript | kLoading | kStale;
 constexpr uint32_t kOperators = kAdmin | kOpen;
 
-constexpr Command kSubcommands[] = {
+constexpr Command kAclSubcommands[] = {
     {.name = "cat",
      .arity = -2,
      .flags = kOpen,
@@ -351,17 +351,17 @@ constexpr Command kSubcommands[] = {
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kAclCommands[] = {
     {.name = "acl",
      .arity = -2,
      .group = "server",
      .summary = "Shows and changes users and their rights.",
      .complexity = "depends on the subcommand",
-     .subcommands = kSubcommands},
+     .subcommands = kAclSubcommands},
 };
 
 }  // namespace
 
-std::span<const Command> AclCommands() { return kRows; }
+std::span<const Command> AclCommands() { return kAclCommands; }
 
 }  // namespace cellar

@@ -130,7 +130,7 @@ constexpr Command kBackupRows[] = {
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kBackupCommands[] = {
     {.name = "backup",
      .arity = -2,
      .group = "server",
@@ -141,6 +141,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> BackupCommands() { return kRows; }
+std::span<const Command> BackupCommands() { return kBackupCommands; }
 
 }  // namespace cellar

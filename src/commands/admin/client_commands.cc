@@ -283,13 +283,13 @@ void CmdClientUnblock(CommandContext& ctx) {
   ctx.reply.Integer(1);
 }
 
-constexpr uint32_t kFlags = kNoScript | kLoading | kStale;
+constexpr uint32_t kClientFlags = kNoScript | kLoading | kStale;
 
 constexpr Command Sub(std::string_view name, int16_t arity, uint32_t flags,
                       std::string_view summary, std::string_view syntax, CommandHandler handler) {
   return {.name = name,
           .arity = arity,
-          .flags = kFlags | flags,
+          .flags = kClientFlags | flags,
           .categories = kCategoryConnection,
           .group = "connection",
           .summary = summary,
@@ -298,7 +298,7 @@ constexpr Command Sub(std::string_view name, int16_t arity, uint32_t flags,
           .handler = handler};
 }
 
-constexpr Command kSubcommands[] = {
+constexpr Command kClientSubcommands[] = {
     Sub("caching", 3, 0, "Says whether reads of the next command are tracked (OPTIN, OPTOUT).",
         "(YES | NO)", CmdClientCaching),
     Sub("capa", -3, 0, "Says what the client can do: REDIRECT, go to the leader by itself.",
@@ -337,18 +337,18 @@ constexpr Command kSubcommands[] = {
     HelpSubcommand("connection"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kClientCommands[] = {
     {.name = "client",
      .arity = -2,
      .categories = kCategoryConnection,
      .group = "connection",
      .summary = "Lists, names and closes connections.",
      .complexity = "depends on the subcommand",
-     .subcommands = kSubcommands},
+     .subcommands = kClientSubcommands},
 };
 
 }  // namespace
 
-std::span<const Command> ClientCommands() { return kRows; }
+std::span<const Command> ClientCommands() { return kClientCommands; }
 
 }  // namespace cellar

@@ -292,12 +292,12 @@ void CmdCommandGetKeysAndFlags(CommandContext& ctx) {
   }
 }
 
-constexpr uint32_t kFlags = kLoading | kStale;
+constexpr uint32_t kCommandFlags = kLoading | kStale;
 
-constexpr Command kSubcommands[] = {
+constexpr Command kCommandSubcommands[] = {
     {.name = "count",
      .arity = 2,
-     .flags = kFlags,
+     .flags = kCommandFlags,
      .categories = kCategoryConnection,
      .group = "server",
      .summary = "Returns the number of commands.",
@@ -305,7 +305,7 @@ constexpr Command kSubcommands[] = {
      .handler = CmdCommandCount},
     {.name = "docs",
      .arity = -2,
-     .flags = kFlags,
+     .flags = kCommandFlags,
      .categories = kCategoryConnection,
      .group = "server",
      .summary = "Returns documentation of commands: summary, arguments, cost.",
@@ -314,7 +314,7 @@ constexpr Command kSubcommands[] = {
      .handler = CmdCommandDocs},
     {.name = "getkeys",
      .arity = -3,
-     .flags = kFlags,
+     .flags = kCommandFlags,
      .categories = kCategoryConnection,
      .group = "server",
      .summary = "Returns the tables that a command names.",
@@ -323,7 +323,7 @@ constexpr Command kSubcommands[] = {
      .handler = CmdCommandGetKeys},
     {.name = "getkeysandflags",
      .arity = -3,
-     .flags = kFlags,
+     .flags = kCommandFlags,
      .categories = kCategoryConnection,
      .group = "server",
      .summary = "Returns the tables that a command names and how it uses them.",
@@ -332,7 +332,7 @@ constexpr Command kSubcommands[] = {
      .handler = CmdCommandGetKeysAndFlags},
     {.name = "info",
      .arity = -2,
-     .flags = kFlags,
+     .flags = kCommandFlags,
      .categories = kCategoryConnection,
      .group = "server",
      .summary = "Returns the arity, flags and keys of commands.",
@@ -341,7 +341,7 @@ constexpr Command kSubcommands[] = {
      .handler = CmdCommandInfo},
     {.name = "list",
      .arity = -2,
-     .flags = kFlags,
+     .flags = kCommandFlags,
      .categories = kCategoryConnection,
      .group = "server",
      .summary = "Returns the names of the commands.",
@@ -351,20 +351,20 @@ constexpr Command kSubcommands[] = {
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kCommandCommands[] = {
     {.name = "command",
      .arity = -1,
-     .flags = kFlags,
+     .flags = kCommandFlags,
      .categories = kCategoryConnection,
      .group = "server",
      .summary = "Returns details of all commands.",
      .complexity = "O(n) in the number of commands",
-     .subcommands = kSubcommands,
+     .subcommands = kCommandSubcommands,
      .handler = CmdCommand},
 };
 
 }  // namespace
 
-std::span<const Command> CommandCommands() { return kRows; }
+std::span<const Command> CommandCommands() { return kCommandCommands; }
 
 }  // namespace cellar

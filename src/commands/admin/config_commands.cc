@@ -141,12 +141,12 @@ void CmdConfigResetStat(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
-constexpr uint32_t kFlags = kAdmin | kNoScript | kLoading | kStale;
+constexpr uint32_t kConfigFlags = kAdmin | kNoScript | kLoading | kStale;
 
-constexpr Command kSubcommands[] = {
+constexpr Command kConfigSubcommands[] = {
     {.name = "get",
      .arity = -3,
-     .flags = kFlags,
+     .flags = kConfigFlags,
      .group = "server",
      .summary = "Returns the values of options.",
      .complexity = "O(n) in the number of options",
@@ -154,7 +154,7 @@ constexpr Command kSubcommands[] = {
      .handler = CmdConfigGet},
     {.name = "set",
      .arity = -4,
-     .flags = kFlags,
+     .flags = kConfigFlags,
      .group = "server",
      .summary = "Sets options, all or none.",
      .complexity = "O(n) in the number of options",
@@ -162,14 +162,14 @@ constexpr Command kSubcommands[] = {
      .handler = CmdConfigSet},
     {.name = "rewrite",
      .arity = 2,
-     .flags = kFlags,
+     .flags = kConfigFlags,
      .group = "server",
      .summary = "Rewrites the configuration file with the current values. Comments stay.",
      .complexity = "O(n) in the size of the file",
      .handler = CmdConfigRewrite},
     {.name = "resetstat",
      .arity = 2,
-     .flags = kFlags,
+     .flags = kConfigFlags,
      .group = "server",
      .summary = "Resets the counters of INFO.",
      .complexity = "O(1)",
@@ -177,17 +177,17 @@ constexpr Command kSubcommands[] = {
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kConfigCommands[] = {
     {.name = "config",
      .arity = -2,
      .group = "server",
      .summary = "Reads and changes the configuration.",
      .complexity = "depends on the subcommand",
-     .subcommands = kSubcommands},
+     .subcommands = kConfigSubcommands},
 };
 
 }  // namespace
 
-std::span<const Command> ConfigCommands() { return kRows; }
+std::span<const Command> ConfigCommands() { return kConfigCommands; }
 
 }  // namespace cellar

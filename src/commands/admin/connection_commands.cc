@@ -162,7 +162,7 @@ void CmdQuit(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
-constexpr Command kRows[] = {
+constexpr Command kConnectionCommands[] = {
     {.name = "ping",
      .arity = -1,
      .flags = kFast | kStale,
@@ -229,6 +229,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> ConnectionCommands() { return kRows; }
+std::span<const Command> ConnectionCommands() { return kConnectionCommands; }
 
 }  // namespace cellar

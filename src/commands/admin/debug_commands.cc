@@ -149,7 +149,7 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
           .handler = handler};
 }
 
-constexpr Command kSubcommands[] = {
+constexpr Command kDebugSubcommands[] = {
     Sub("digest", -2,
         "Returns a hash of the schema and all live cells, or those of one table. WITHLSN adds the "
         "record it is of: nodes compare theirs at the same one. CLUSTER leaves out what is the "
@@ -167,18 +167,18 @@ constexpr Command kSubcommands[] = {
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kDebugCommands[] = {
     {.name = "debug",
      .arity = -2,
      .flags = kAdmin | kNoScript | kLoading | kStale | kDebugging,
      .group = "server",
      .summary = "For tests; needs enable-debug-command.",
      .complexity = "depends on the subcommand",
-     .subcommands = kSubcommands},
+     .subcommands = kDebugSubcommands},
 };
 
 }  // namespace
 
-std::span<const Command> DebugCommands() { return kRows; }
+std::span<const Command> DebugCommands() { return kDebugCommands; }
 
 }  // namespace cellar

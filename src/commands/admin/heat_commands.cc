@@ -242,7 +242,7 @@ constexpr Command kHotKeysSubcommands[] = {
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kHeatCommands[] = {
     {.name = "heat",
      .arity = -2,
      .flags = kReadonly,
@@ -263,6 +263,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> HeatCommands() { return kRows; }
+std::span<const Command> HeatCommands() { return kHeatCommands; }
 
 }  // namespace cellar

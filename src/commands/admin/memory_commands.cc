@@ -95,7 +95,7 @@ constexpr Command Sub(std::string_view name, std::string_view summary, CommandHa
           .handler = handler};
 }
 
-constexpr Command kSubcommands[] = {
+constexpr Command kMemorySubcommands[] = {
     Sub("doctor", "Reports in plain words on the state of memory.", CmdMemoryDoctor),
     Sub("malloc-stats", "Returns statistics of the allocator.", CmdMemoryMallocStats),
     Sub("purge", "Returns free memory to the system.", CmdMemoryPurge),
@@ -112,17 +112,17 @@ constexpr Command kSubcommands[] = {
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kMemoryCommands[] = {
     {.name = "memory",
      .arity = -2,
      .group = "server",
      .summary = "Shows how memory is used.",
      .complexity = "depends on the subcommand",
-     .subcommands = kSubcommands},
+     .subcommands = kMemorySubcommands},
 };
 
 }  // namespace
 
-std::span<const Command> MemoryCommands() { return kRows; }
+std::span<const Command> MemoryCommands() { return kMemoryCommands; }
 
 }  // namespace cellar

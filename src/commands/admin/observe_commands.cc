@@ -232,7 +232,7 @@ constexpr Command kLatencySubcommands[] = {
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kObserveCommands[] = {
     {.name = "slowlog",
      .arity = -2,
      .group = "server",
@@ -256,6 +256,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> ObserveCommands() { return kRows; }
+std::span<const Command> ObserveCommands() { return kObserveCommands; }
 
 }  // namespace cellar

@@ -72,7 +72,7 @@ void CmdLastSave(CommandContext& ctx) {
 
 constexpr uint32_t kSaveFlags = kAdmin | kNoScript;
 
-constexpr Command kRows[] = {
+constexpr Command kPersistenceCommands[] = {
     {.name = "save",
      .arity = 1,
      .flags = kSaveFlags | kNoMulti,
@@ -107,6 +107,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> PersistenceCommands() { return kRows; }
+std::span<const Command> PersistenceCommands() { return kPersistenceCommands; }
 
 }  // namespace cellar

@@ -126,13 +126,13 @@ void CmdPubsubNumPat(CommandContext& ctx) {
   ctx.reply.Integer(static_cast<int64_t>(registry.size()));
 }
 
-constexpr uint32_t kFlags = kPubsub | kLoading | kStale;
-constexpr uint32_t kListen = kFlags | kNoScript;
+constexpr uint32_t kPubsubFlags = kPubsub | kLoading | kStale;
+constexpr uint32_t kListen = kPubsubFlags | kNoScript;
 
-constexpr Command kSubcommands[] = {
+constexpr Command kPubsubSubcommands[] = {
     {.name = "channels",
      .arity = -2,
-     .flags = kFlags,
+     .flags = kPubsubFlags,
      .group = "pubsub",
      .summary = "Lists the channels that have subscribers.",
      .complexity = "O(n) in the number of channels",
@@ -140,14 +140,14 @@ constexpr Command kSubcommands[] = {
      .handler = CmdPubsubChannels},
     {.name = "numpat",
      .arity = 2,
-     .flags = kFlags,
+     .flags = kPubsubFlags,
      .group = "pubsub",
      .summary = "Counts the patterns that have subscribers.",
      .complexity = "O(1)",
      .handler = CmdPubsubNumPat},
     {.name = "numsub",
      .arity = -2,
-     .flags = kFlags,
+     .flags = kPubsubFlags,
      .group = "pubsub",
      .summary = "Counts the subscribers of channels.",
      .complexity = "O(n) in the number of channels named",
@@ -155,7 +155,7 @@ constexpr Command kSubcommands[] = {
      .handler = CmdPubsubNumSub},
     {.name = "shardchannels",
      .arity = -2,
-     .flags = kFlags,
+     .flags = kPubsubFlags,
      .group = "pubsub",
      .summary = "Lists the shard channels that have subscribers.",
      .complexity = "O(n) in the number of channels",
@@ -163,7 +163,7 @@ constexpr Command kSubcommands[] = {
      .handler = CmdPubsubShardChannels},
     {.name = "shardnumsub",
      .arity = -2,
-     .flags = kFlags,
+     .flags = kPubsubFlags,
      .group = "pubsub",
      .summary = "Counts the subscribers of shard channels.",
      .complexity = "O(n) in the number of channels named",
@@ -187,7 +187,7 @@ constexpr Command Listening(std::string_view name, int16_t arity, ChannelSpec ch
           .handler = handler};
 }
 
-constexpr Command kRows[] = {
+constexpr Command kPubSubCommands[] = {
     Listening("subscribe", -2, {.first = 1, .last = -1}, "Subscribes to channels.", "channel...",
               CmdSubscribe),
     Listening("psubscribe", -2, {.first = 1, .last = -1, .patterns = true},
@@ -201,7 +201,7 @@ constexpr Command kRows[] = {
               CmdSUnsubscribe),
     {.name = "publish",
      .arity = 3,
-     .flags = kFlags | kFast | kMayReplicate,
+     .flags = kPubsubFlags | kFast | kMayReplicate,
      .channels = {.first = 1},
      .group = "pubsub",
      .summary = "Sends a message to the subscribers of a channel.",
@@ -210,7 +210,7 @@ constexpr Command kRows[] = {
      .handler = CmdPublish},
     {.name = "spublish",
      .arity = 3,
-     .flags = kFlags | kFast | kMayReplicate,
+     .flags = kPubsubFlags | kFast | kMayReplicate,
      .channels = {.first = 1},
      .group = "pubsub",
      .summary = "Sends a message to the subscribers of a shard channel.",
@@ -222,11 +222,11 @@ constexpr Command kRows[] = {
      .group = "pubsub",
      .summary = "Shows channels and their subscribers.",
      .complexity = "depends on the subcommand",
-     .subcommands = kSubcommands},
+     .subcommands = kPubsubSubcommands},
 };
 
 }  // namespace
 
-std::span<const Command> PubSubCommands() { return kRows; }
+std::span<const Command> PubSubCommands() { return kPubSubCommands; }
 
 }  // namespace cellar

@@ -179,7 +179,7 @@ constexpr Command kReplicaRows[] = {
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kReplicaCommands[] = {
     {.name = "replica",
      .arity = -2,
      .group = "server",
@@ -190,6 +190,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> ReplicaCommands() { return kRows; }
+std::span<const Command> ReplicaCommands() { return kReplicaCommands; }
 
 }  // namespace cellar

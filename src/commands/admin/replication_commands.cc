@@ -250,7 +250,7 @@ void SetReadsStale(CommandContext& ctx, bool stale) {
 void CmdReadonly(CommandContext& ctx) { SetReadsStale(ctx, true); }
 void CmdReadwrite(CommandContext& ctx) { SetReadsStale(ctx, false); }
 
-constexpr Command kRows[] = {
+constexpr Command kReplicationCommands[] = {
     {.name = "readonly",
      .arity = 1,
      .flags = kLoading | kStale | kFast,
@@ -330,6 +330,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> ReplicationCommands() { return kRows; }
+std::span<const Command> ReplicationCommands() { return kReplicationCommands; }
 
 }  // namespace cellar

@@ -277,7 +277,7 @@ std::string WhyNoFailover(const Status& status) {
   return status.ToString();
 }
 
-void CmdFailover(CommandContext& ctx) {
+void CmdSentinelFailover(CommandContext& ctx) {
   if (SetOf(ctx) == nullptr) return;
   if (!IsCalled(ctx.host, ctx.args[2])) return ctx.Fail(kNoSuchMaster);
   ASSIGN_OR_REPLY(ctx, const uint64_t ticket,
@@ -285,12 +285,12 @@ void CmdFailover(CommandContext& ctx) {
   ctx.Continue(std::make_unique<OrderTask>(ctx.host, ticket, WhyNoFailover));
 }
 
-constexpr uint32_t kFlags{kNoScript | kLoading | kStale};
+constexpr uint32_t kSentinelFlags{kNoScript | kLoading | kStale};
 
 constexpr Command kSentinelRows[] = {
     {.name = "get-master-addr-by-name",
      .arity = 3,
-     .flags = kFlags,
+     .flags = kSentinelFlags,
      .group = "server",
      .summary = "Returns host and port of the replica set's leader.",
      .complexity = "O(n) where n is the number of nodes",
@@ -298,7 +298,7 @@ constexpr Command kSentinelRows[] = {
      .handler = CmdAddress},
     {.name = "master",
      .arity = 3,
-     .flags = kFlags,
+     .flags = kSentinelFlags,
      .group = "server",
      .summary = "Returns what is known of the leader.",
      .complexity = "O(n) where n is the number of nodes",
@@ -306,14 +306,14 @@ constexpr Command kSentinelRows[] = {
      .handler = CmdMaster},
     {.name = "masters",
      .arity = 2,
-     .flags = kFlags,
+     .flags = kSentinelFlags,
      .group = "server",
      .summary = "Returns a list of what is known of the leader, empty without one.",
      .complexity = "O(n) where n is the number of nodes",
      .handler = CmdMasters},
     {.name = "replicas",
      .arity = 3,
-     .flags = kFlags,
+     .flags = kSentinelFlags,
      .group = "server",
      .summary = "Returns what is known of the other nodes.",
      .complexity = "O(n) where n is the number of nodes",
@@ -321,7 +321,7 @@ constexpr Command kSentinelRows[] = {
      .handler = CmdReplicas},
     {.name = "slaves",
      .arity = 3,
-     .flags = kFlags,
+     .flags = kSentinelFlags,
      .group = "server",
      .summary = "The old name of SENTINEL REPLICAS.",
      .complexity = "O(n) where n is the number of nodes",
@@ -329,7 +329,7 @@ constexpr Command kSentinelRows[] = {
      .handler = CmdReplicas},
     {.name = "sentinels",
      .arity = 3,
-     .flags = kFlags,
+     .flags = kSentinelFlags,
      .group = "server",
      .summary = "Returns the other nodes, as Sentinels.",
      .complexity = "O(n) where n is the number of nodes",
@@ -337,7 +337,7 @@ constexpr Command kSentinelRows[] = {
      .handler = CmdSentinels},
     {.name = "ckquorum",
      .arity = 3,
-     .flags = kFlags,
+     .flags = kSentinelFlags,
      .group = "server",
      .summary = "Tells whether a majority of the nodes is there.",
      .complexity = "O(n) where n is the number of nodes",
@@ -345,23 +345,23 @@ constexpr Command kSentinelRows[] = {
      .handler = CmdCkQuorum},
     {.name = "myid",
      .arity = 2,
-     .flags = kFlags,
+     .flags = kSentinelFlags,
      .group = "server",
      .summary = "Returns the id of this node.",
      .complexity = "O(1)",
      .handler = CmdMyId},
     {.name = "failover",
      .arity = 3,
-     .flags = kFlags | kNoMulti | kBlocking,
+     .flags = kSentinelFlags | kNoMulti | kBlocking,
      .group = "server",
      .summary = "Has the leader hand over to another node.",
      .complexity = "O(n) where n is the number of nodes",
      .syntax = "name",
-     .handler = CmdFailover},
+     .handler = CmdSentinelFailover},
     HelpSubcommand("server"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kSentinelCommands[] = {
     {.name = "sentinel",
      .arity = -2,
      .group = "server",
@@ -372,6 +372,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> SentinelCommands() { return kRows; }
+std::span<const Command> SentinelCommands() { return kSentinelCommands; }
 
 }  // namespace cellar

@@ -74,7 +74,7 @@ void CmdLolwut(CommandContext& ctx) {
       "txt");
 }
 
-constexpr Command kRows[] = {
+constexpr Command kServerCommands[] = {
     {.name = "info",
      .arity = -1,
      .flags = kLoading | kStale,
@@ -111,6 +111,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> ServerCommands() { return kRows; }
+std::span<const Command> ServerCommands() { return kServerCommands; }
 
 }  // namespace cellar

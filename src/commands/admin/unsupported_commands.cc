@@ -191,7 +191,7 @@ constexpr Command kModuleSubcommands[] = {
     HelpSubcommand("module"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kUnsupportedCommands[] = {
     Run("eval", 0, "Refused: there is no scripting.", "script numkeys [key...] [arg...]", CmdEval),
     Run("eval_ro", kReadonly, "Refused: there is no scripting.", "script numkeys [key...] [arg...]",
         CmdEval),
@@ -230,6 +230,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> UnsupportedCommands() { return kRows; }
+std::span<const Command> UnsupportedCommands() { return kUnsupportedCommands; }
 
 }  // namespace cellar

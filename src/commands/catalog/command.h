@@ -2,12 +2,12 @@
 // access control, cellar-commands(7) and the README's table come.
 //
 // To add commands: write a file `<group>_commands.cc` in commands/data or admin with handlers and a
-// constexpr array of rows, declare `std::span<const Command> <Group>Commands();` in
-// data_commands.h or admin_commands.h, and add it to the list in all_commands.cc. That is all.
+// constexpr array `k<Group>Commands` of rows, declare `std::span<const Command> <Group>Commands();`
+// in data_commands.h or admin_commands.h, and add it to the list in all_commands.cc. That is all.
 //
 //   void CmdCGet(CommandContext& ctx) { ... parse ctx.args, call ctx.store(), write ctx.reply ... }
 //
-//   constexpr Command kRows[] = {
+//   constexpr Command kCellCommands[] = {
 //       {.name = "cget",
 //        .arity = -4,
 //        .flags = kReadonly | kFast,

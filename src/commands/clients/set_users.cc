@@ -41,17 +41,18 @@ struct UserLine {
 };
 
 std::string NameOf(std::string_view line) {
-  const std::string_view tail = line.substr(std::min<size_t>(line.find(' ') + 1, line.size()));
-  return std::string(tail.substr(0, tail.find(' ')));
+  const size_t space = line.find(' ');
+  if (space != std::string_view::npos) line.remove_prefix(space + 1);
+  return std::string(line.substr(0, line.find(' ')));
 }
 
 std::vector<UserLine> LinesOf(std::string_view text) {
   std::vector<UserLine> lines;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
+    const size_t newline = text.find('\n');
+    const std::string_view line = text.substr(0, newline);
     lines.push_back({NameOf(line), std::string(line)});
-    text.remove_prefix(std::min(end + 1, text.size()));
+    text.remove_prefix(newline == std::string_view::npos ? text.size() : newline + 1);
   }
   return lines;
 }

@@ -10,12 +10,11 @@
 #include "commands/arguments/arguments.h"
 #include "commands/config/config.h"
 #include "commands/config/config_words.h"
+#include "commands/config/invalid.h"
 #include "resp/decimal.h"
 
 namespace cellar {
 namespace {
-
-Status Invalid(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 constexpr std::string_view kClassNames[] = {"normal", "slave", "pubsub"};
 

@@ -13,6 +13,7 @@
 #include "commands/arguments/arguments.h"
 #include "commands/config/client_limits.h"
 #include "commands/config/config_words.h"
+#include "commands/config/invalid.h"
 #include "commands/config/set_options.h"
 #include "resp/decimal.h"
 #include "resp/request_parser.h"
@@ -21,8 +22,6 @@ namespace cellar {
 namespace {
 
 using Kind = ConfigOption::Kind;
-
-Status Invalid(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 // --- save ---
 

@@ -10,15 +10,10 @@
 #include "base/text/ascii.h"
 #include "base/text/number.h"
 #include "commands/config/config_words.h"
+#include "commands/config/invalid.h"
 #include "replica/greeting.h"
 
 namespace cellar {
-namespace {
-
-Status Invalid(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
-
-}  // namespace
-
 Status CheckReplicaOf(std::string* text) {
   const std::vector<std::string_view> words = Words(*text);
   if (words.empty()) {

@@ -108,7 +108,7 @@ void CmdCAgg(CommandContext& ctx) {
                                                table->last_lsn()));
 }
 
-constexpr Command kRows[] = {
+constexpr Command kAggregateCommands[] = {
     {.name = "cagg",
      .arity = -5,
      .flags = kReadonly,
@@ -125,6 +125,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> AggregateCommands() { return kRows; }
+std::span<const Command> AggregateCommands() { return kAggregateCommands; }
 
 }  // namespace cellar

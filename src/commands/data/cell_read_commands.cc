@@ -458,7 +458,7 @@ void CmdCCount(CommandContext& ctx) {
 constexpr KeySpec kRowRead{.first = 1, .access = KeyAccess::kRead, .row = 2};
 constexpr KeySpec kTableRead{.first = 1, .access = KeyAccess::kRead};
 
-constexpr Command kRows[] = {
+constexpr Command kCellReadCommands[] = {
     {.name = "cget",
      .arity = -4,
      .flags = kReadonly | kFast,
@@ -548,6 +548,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> CellReadCommands() { return kRows; }
+std::span<const Command> CellReadCommands() { return kCellReadCommands; }
 
 }  // namespace cellar

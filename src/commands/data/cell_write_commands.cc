@@ -298,7 +298,7 @@ void CmdCUpdate(CommandContext& ctx) {
 
 constexpr KeySpec kRowWritten{.first = 1, .access = KeyAccess::kReadWrite, .row = 2};
 
-constexpr Command kRows[] = {
+constexpr Command kCellWriteCommands[] = {
     {.name = "cput",
      .arity = -5,
      .flags = kWrite | kDenyOom | kFast,
@@ -406,6 +406,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> CellWriteCommands() { return kRows; }
+std::span<const Command> CellWriteCommands() { return kCellWriteCommands; }
 
 }  // namespace cellar

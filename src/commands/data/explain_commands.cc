@@ -370,7 +370,7 @@ void CmdCExplain(CommandContext& ctx) {
   RunInSlices(ctx, std::move(run), table->last_lsn());
 }
 
-constexpr Command kRows[] = {
+constexpr Command kExplainCommands[] = {
     {.name = "cexplain",
      .arity = -3,
      .flags = kReadonly,
@@ -387,6 +387,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> ExplainCommands() { return kRows; }
+std::span<const Command> ExplainCommands() { return kExplainCommands; }
 
 }  // namespace cellar

@@ -252,7 +252,7 @@ constexpr Command kFamilyRows[] = {
     HelpSubcommand("schema"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kFamilyCommands[] = {
     {.name = "family",
      .arity = -2,
      .group = "schema",
@@ -263,6 +263,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> FamilyCommands() { return kRows; }
+std::span<const Command> FamilyCommands() { return kFamilyCommands; }
 
 }  // namespace cellar

@@ -105,7 +105,7 @@ constexpr Command kFeedRows[] = {
     HelpSubcommand("stream"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kFeedCommands[] = {
     {.name = "feed",
      .arity = -2,
      .group = "stream",
@@ -116,6 +116,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> FeedCommands() { return kRows; }
+std::span<const Command> FeedCommands() { return kFeedCommands; }
 
 }  // namespace cellar

@@ -343,7 +343,7 @@ constexpr Command kObjectSubcommands[] = {
     HelpSubcommand("generic"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kGenericCommands[] = {
     {.name = "scan",
      .arity = -2,
      .flags = kReadonly,
@@ -501,7 +501,7 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> GenericCommands() { return kRows; }
+std::span<const Command> GenericCommands() { return kGenericCommands; }
 
 void CmdMemoryUsage(CommandContext& ctx) {
   if (ctx.args.size() != 3) {

@@ -263,7 +263,7 @@ constexpr Command kGroupRows[] = {
     HelpSubcommand("stream"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kGroupCommands[] = {
     {.name = "xgroup",
      .arity = -2,
      .group = "stream",
@@ -345,6 +345,6 @@ void CmdXInfoConsumers(CommandContext& ctx) {
   }
 }
 
-std::span<const Command> GroupCommands() { return kRows; }
+std::span<const Command> GroupCommands() { return kGroupCommands; }
 
 }  // namespace cellar

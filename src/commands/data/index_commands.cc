@@ -288,7 +288,7 @@ constexpr Command kIndexRows[] = {
     HelpSubcommand("schema"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kIndexCommands[] = {
     {.name = "index",
      .arity = -2,
      .group = "schema",
@@ -299,6 +299,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> IndexCommands() { return kRows; }
+std::span<const Command> IndexCommands() { return kIndexCommands; }
 
 }  // namespace cellar

@@ -71,7 +71,7 @@ constexpr Command kKeyspaceRows[] = {
     HelpSubcommand("schema"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kKeyspaceCommands[] = {
     {.name = "keyspace",
      .arity = -2,
      .group = "schema",
@@ -82,6 +82,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> KeyspaceCommands() { return kRows; }
+std::span<const Command> KeyspaceCommands() { return kKeyspaceCommands; }
 
 }  // namespace cellar

@@ -347,7 +347,7 @@ constexpr Command kSnapshotRows[] = {
     HelpSubcommand("schema"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kSnapshotCommands[] = {
     {.name = "snapshot",
      .arity = -2,
      .group = "schema",
@@ -370,6 +370,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> SnapshotCommands() { return kRows; }
+std::span<const Command> SnapshotCommands() { return kSnapshotCommands; }
 
 }  // namespace cellar

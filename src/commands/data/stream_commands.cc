@@ -123,7 +123,7 @@ constexpr Command kInfoRows[] = {
     HelpSubcommand("stream"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kStreamCommands[] = {
     {.name = "xread",
      .arity = -4,
      .flags = kReadonly | kBlocking | kMovableKeys,
@@ -178,6 +178,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> StreamCommands() { return kRows; }
+std::span<const Command> StreamCommands() { return kStreamCommands; }
 
 }  // namespace cellar

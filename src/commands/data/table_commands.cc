@@ -342,7 +342,7 @@ constexpr Command kTableRows[] = {
     HelpSubcommand("schema"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kTableCommands[] = {
     {.name = "table",
      .arity = -2,
      .group = "schema",
@@ -353,6 +353,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> TableCommands() { return kRows; }
+std::span<const Command> TableCommands() { return kTableCommands; }
 
 }  // namespace cellar

@@ -150,7 +150,7 @@ void CmdUnwatch(CommandContext& ctx) {
 
 constexpr uint32_t kAlways = kNoScript | kLoading | kStale | kFast;
 
-constexpr Command kRows[] = {
+constexpr Command kTransactionCommands[] = {
     {.name = "multi",
      .arity = -1,
      .flags = kAlways | kImmediate | kAllowBusy,
@@ -209,6 +209,6 @@ constexpr Command kRows[] = {
 
 }  // namespace
 
-std::span<const Command> TransactionCommands() { return kRows; }
+std::span<const Command> TransactionCommands() { return kTransactionCommands; }
 
 }  // namespace cellar

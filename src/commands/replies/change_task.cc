@@ -20,7 +20,7 @@ namespace {
 
 // Cells examined in the handler itself, and between two looks at the clock in a task. Deleting
 // costs several times as much as reading.
-constexpr uint64_t kFirstSliceCells{2 * 1024};
+constexpr uint64_t kStepCells{2 * 1024};
 constexpr uint64_t kSliceCells{128};
 
 // What is needed after the change, when its table may be gone.
@@ -158,7 +158,7 @@ static void Run(CommandContext& ctx, std::unique_ptr<SlicedChange> change, Chang
                 WorkMemory::Lease held) {
   if (!change->done()) {
     // A small change ends in this first slice and never becomes a task.
-    const Status status = change->Step(kFirstSliceCells);
+    const Status status = change->Step(kStepCells);
     end.NotifyOfSchema(*change);
     end.heat.NoteRows(change->rows(), change->place(), HeatMetric::kWrites);
     ctx.DependsOn(ctx.store().last_lsn());

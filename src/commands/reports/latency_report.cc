@@ -46,7 +46,7 @@ std::string LatencyGraph(std::string_view name, const LatencyMonitor::Event& eve
   const Figures figures = FiguresOf(event);
   std::string out = fmt::format("{} - high {} ms, low {} ms (all time high {} ms)\n", name,
                                 figures.high, figures.low, event.worst_millis);
-  out += std::string(80, '-') + "\n";
+  out.append(80, '-').append(1, '\n');
   const int64_t span = std::max<int64_t>(figures.high - figures.low, 1);
   std::vector<std::string> ages;
   size_t age_rows = 0;

@@ -25,7 +25,7 @@ constexpr uint64_t kSignBit{uint64_t{1} << 63};
 constexpr int kLift{60};
 constexpr int64_t kLiftedKeys{int64_t{kLift} << kQuantileBits};
 constexpr int64_t kNormalKeyMin{int64_t{1} << kQuantileBits};
-constexpr size_t kSlotsFirst{8};
+constexpr size_t kKnownSlotsFirst{8};
 
 // The lowest bits of the product are mixed least, so they are dropped: the table takes the lowest
 // of the rest.
@@ -81,7 +81,7 @@ size_t Grown(T* held, Change change) {
 
 void KeyCounts::Grow() {
   std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>());
-  slots_.resize(std::max(kSlotsFirst, 2 * old.size()));
+  slots_.resize(std::max(kKnownSlotsFirst, 2 * old.size()));
   used_ = 0;
   total_ = 0;
   for (const Slot& slot : old) {
@@ -139,7 +139,7 @@ void DistinctValues::AddHash(const Hash& hash) {
   };
   if (2 * (used_ + 1) > slots_.size()) {
     std::vector<Hash> old = std::exchange(slots_, std::vector<Hash>());
-    slots_.resize(std::max(kSlotsFirst, 2 * old.size()));
+    slots_.resize(std::max(kKnownSlotsFirst, 2 * old.size()));
     for (const Hash& kept : old) {
       if (kept != Hash()) slots_[find(kept)] = kept;
     }

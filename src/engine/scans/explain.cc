@@ -18,7 +18,7 @@
 namespace cellar {
 namespace {
 
-constexpr uint64_t kEntriesWalked{256};
+constexpr uint64_t kEntriesCounted{256};
 constexpr size_t kSplitParts{128};
 
 // The text of the bytes of a bound, if they are whole components.
@@ -100,11 +100,11 @@ uint64_t EstimateEntries(const BTree& tree, const std::vector<KeyRange>& ranges)
   uint64_t walked = 0;
   for (const KeyRange& range : ranges) {
     for (at.Seek(range.begin.bytes); at.valid() && range.contains(at.key()); at.Next()) {
-      if (++walked == kEntriesWalked) break;
+      if (++walked == kEntriesCounted) break;
     }
-    if (walked == kEntriesWalked) break;
+    if (walked == kEntriesCounted) break;
   }
-  if (walked < kEntriesWalked) return walked;
+  if (walked < kEntriesCounted) return walked;
   // Beyond that, by how many of the keys that cut the tree evenly lie in the ranges.
   const std::vector<std::string> splits = tree.SplitKeys(kSplitParts);
   const auto inside = static_cast<uint64_t>(

@@ -12,6 +12,7 @@
 #include "base/text/number.h"
 #include "btree/nodes/arena.h"
 #include "engine/state/loading_versions.h"
+#include "engine/state/malformed.h"
 #include "engine/state/pre_images.h"
 
 namespace cellar {
@@ -36,10 +37,6 @@ constexpr uint64_t kGarbageBytesPerSlice{4 << 20};
 // Of a row from elsewhere: so many are applied as a run. Two alone are as quick one by one.
 constexpr size_t kRunPutsMin{3};
 constexpr size_t kRowsAhead{16};  // looked for at once: as many as a tree descends to together
-
-Status Malformed(std::string_view what) {
-  return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
-}
 
 // Brings into the cache what the ops behind `reader` will change in `table`, of this row and of
 // those that follow it: in a large tree a put mostly waits for memory. For so many rows more it

@@ -3,16 +3,9 @@
 #include <algorithm>
 
 #include "engine/state/engine.h"
+#include "engine/state/malformed.h"
 
 namespace cellar {
-namespace {
-
-Status Malformed(std::string_view what) {
-  return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
-}
-
-}  // namespace
-
 bool Engine::TellsOldOf(const Table& table) const {
   if (!feeds_.tells_old()) return false;
   const auto [at, fresh] = tells_old_.try_emplace(table.id());

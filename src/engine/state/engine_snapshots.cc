@@ -14,6 +14,7 @@
 #include "base/text/quote.h"
 #include "engine/state/engine.h"
 #include "engine/state/loading_versions.h"
+#include "engine/state/malformed.h"
 
 namespace cellar {
 namespace {
@@ -21,10 +22,6 @@ namespace {
 // In the number by which a file knows the tree of a group of a frozen table. To those who count
 // cells it is derived from others.
 constexpr uint64_t kVersionTree{kDerivedTree | uint64_t{1} << 62};
-
-Status Malformed(std::string_view what) {
-  return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
-}
 
 }  // namespace
 

@@ -5,15 +5,9 @@
 #include "base/assert.h"
 #include "base/coding.h"
 #include "engine/state/engine.h"
+#include "engine/state/malformed.h"
 
 namespace cellar {
-namespace {
-
-Status Malformed(std::string_view what) {
-  return Status::Error(ErrorCode::kCorruption, "a mutation names " + std::string(what));
-}
-
-}  // namespace
 
 // Whether COLOCATE or WHOLE stands in a schema.
 bool Engine::HasPlacement() const {

@@ -7,13 +7,13 @@
 namespace cellar {
 namespace {
 
-constexpr std::string_view kMagic = "CELLSEAL";
-constexpr size_t kHashOffset{24};
+constexpr std::string_view kSealMagic = "CELLSEAL";
+constexpr size_t kSealHashOffset{24};
 
 }  // namespace
 
 std::string EncodeSeal(const SlotSeal& seal) {
-  std::string bytes(kMagic);
+  std::string bytes(kSealMagic);
   PutFixed64(&bytes, seal.generation);
   PutFixed64(&bytes, seal.boot);
   PutFixed64(&bytes, Hash64(bytes));
@@ -21,8 +21,8 @@ std::string EncodeSeal(const SlotSeal& seal) {
 }
 
 std::optional<SlotSeal> DecodeSeal(std::string_view bytes) {
-  if (bytes.size() < kSealBytes || !bytes.starts_with(kMagic)) return std::nullopt;
-  if (DecodeFixed64(&bytes[kHashOffset]) != Hash64(bytes.substr(0, kHashOffset)))
+  if (bytes.size() < kSealBytes || !bytes.starts_with(kSealMagic)) return std::nullopt;
+  if (DecodeFixed64(&bytes[kSealHashOffset]) != Hash64(bytes.substr(0, kSealHashOffset)))
     return std::nullopt;
   return SlotSeal{.generation = DecodeFixed64(&bytes[8]), .boot = DecodeFixed64(&bytes[16])};
 }

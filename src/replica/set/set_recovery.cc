@@ -15,14 +15,13 @@
 #include "replica/links/identity_file.h"
 #include "replica/set/entry_log.h"
 #include "replica/set/member_file.h"
+#include "replica/set/refused.h"
 #include "replica/set/set_members.h"
 #include "replica/set/set_message.h"
 #include "store/store.h"
 
 namespace cellar {
 namespace {
-
-Status Refused(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 std::string_view KindWord(MemberKind kind) {
   constexpr std::string_view kWords[] = {"joining", "voter", "witness", "standby"};

@@ -15,7 +15,7 @@
 namespace cellar {
 namespace {
 
-constexpr size_t kReadBytes = 1 << 20;
+constexpr size_t kSalvageReadBytes = 1 << 20;
 
 // Bytes of a file at any offset, through a window that moves.
 class FileWindow {
@@ -30,7 +30,7 @@ class FileWindow {
   // REQUIRES: offset + size <= bytes(). Valid until the next call.
   Result<std::string_view> Read(uint64_t offset, uint64_t size) {
     if (offset < offset_ || offset + size > offset_ + buffer_.size()) {
-      buffer_.resize(std::max<uint64_t>(size, kReadBytes));
+      buffer_.resize(std::max<uint64_t>(size, kSalvageReadBytes));
       offset_ = offset;
       ASSIGN_OR_RETURN(const size_t n, file_->ReadAt(offset, buffer_.size(), buffer_.data()));
       buffer_.resize(n);
@@ -190,7 +190,7 @@ Result<uint64_t> Salvager::FindBlock(uint64_t from, uint64_t end,
                                      const std::vector<uint64_t>& tree_ids) {
   for (uint64_t offset = from; offset + kBlockHeaderBytes <= end;) {
     // Looked through window by window; only where an id stands a block is tried.
-    const uint64_t window_bytes = std::min<uint64_t>(end - offset, kReadBytes);
+    const uint64_t window_bytes = std::min<uint64_t>(end - offset, kSalvageReadBytes);
     ASSIGN_OR_RETURN(const std::string_view bytes, window_.Read(offset, window_bytes));
     size_t at = 0;
     for (; at + kBlockHeaderBytes <= bytes.size(); ++at) {

@@ -37,7 +37,9 @@ export function valueNode(place, version, view) {
   }
   const text = rendered(value, view);
   const tags = (labels || []).map((label) => make('span', {class: 'tag'}, shown(label)));
-  if (view === 'hex' || text.includes('\n')) return make('div', {}, make('pre', {class: 'inline'}, text), ...tags);
+  if (view === 'hex' || text.includes('\n')) {
+    return make('div', {}, make('pre', {class: view === 'hex' ? 'inline hex' : 'inline'}, text), ...tags);
+  }
   if (text.length <= INLINE) return tags.length === 0 ? text : make('span', {}, text, ...tags);
   return make('details', {}, make('summary', {}, text.slice(0, INLINE) + ' …'), make('span', {}, text), ...tags);
 }

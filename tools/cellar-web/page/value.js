@@ -50,5 +50,5 @@ export async function showValue(view, place, query) {
       make('span', {class: 'soft'}, 'from byte ' + count(offset)),
       step('next', 'Next', offset + PIECE < told.bytes ? offset + PIECE : null)), viewLinks(query)),
     shownAs === 'json' && told.bytes > PIECE ? soft('Only values of up to 64 KiB are shown as JSON.') : null,
-    make('pre', {id: 'value', tabindex: '0', 'aria-label': 'value'}, shownPiece(bytes, offset, told.bytes, shownAs)));
+    make('pre', {id: 'value', class: shownAs === 'hex' && 'hex', tabindex: '0', 'aria-label': 'value'}, shownPiece(bytes, offset, told.bytes, shownAs)));
 }
