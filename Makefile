@@ -98,7 +98,7 @@ APP_SOURCES := $(filter-out $(LIB_SOURCES),$(SOURCES))
 # layer include, compiled once (src/LAYER/precompiled.h). A change of one file costs no more than when
 # each stood alone, a whole build much less. clang (asan, tsan, fuzz, tidy) gets them one by one, and
 # so does `make alone`. ALONE: those that share a name of their own with a neighbour, or take long.
-ALONE := src/store/offline/manifest_rebuild.cc tools/cellar-top/sample.cc tools/cellar-web/web_server.cc \
+ALONE := src/commands/config/cluster_options.cc src/store/offline/manifest_rebuild.cc tools/cellar-top/sample.cc tools/cellar-web/web_server.cc \
   $(wildcard tools/*/options.cc) $(addprefix tools/cellar-import/,avro_schema.cc report.cc rows_mapper.cc)
 GROUPED := $(filter g++,$(CXX_$(VARIANT)))
 empty :=

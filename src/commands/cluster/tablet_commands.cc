@@ -233,7 +233,7 @@ constexpr KeySpec kRead{.first = 2, .access = KeyAccess::kRead, .scope = KeyScop
 constexpr KeySpec kWritten{.first = 2, .access = KeyAccess::kWrite, .scope = KeyScope::kTable};
 constexpr uint32_t kOwners = kAdmin | kWrite | kNoScript | kNoMulti;
 
-constexpr Command kSubcommands[] = {
+constexpr Command kTabletSubcommands[] = {
     {.name = "list",
      .arity = -2,
      .flags = kReadonly | kNoMandatoryKeys,
@@ -277,17 +277,17 @@ constexpr Command kSubcommands[] = {
     HelpSubcommand("cluster"),
 };
 
-constexpr Command kRows[] = {
+constexpr Command kTabletRows[] = {
     {.name = "tablet",
      .arity = -2,
      .group = "cluster",
      .summary = "Shows and changes where the tablets of tables end.",
      .complexity = "depends on the subcommand",
-     .subcommands = kSubcommands},
+     .subcommands = kTabletSubcommands},
 };
 
 }  // namespace
 
-std::span<const Command> TabletCommands() { return kRows; }
+std::span<const Command> TabletCommands() { return kTabletRows; }
 
 }  // namespace cellar
