@@ -90,6 +90,8 @@ class TableEventsTest(WireTest):
         self.write("FAMILY DROP t g")
         self.write("TABLE RENAME t u")
         self.write("TABLE TRUNCATE u")
+        self.write("TABLE ALTER u WHOLE")
+        self.write("TABLE ALTER u WHOLE")
         self.write("RENAME u v")
         self.write("DEL v none", 1)
         self.write("TABLE CREATE 3/w")
@@ -97,8 +99,8 @@ class TableEventsTest(WireTest):
         self.assertEqual(self.events(), [
             ("0", "new", "t"), ("0", "table.create", "t"), ("0", "family.add", "t"),
             ("0", "family.alter", "t"), ("0", "family.drop", "t"), ("0", "rename_from", "t"),
-            ("0", "rename_to", "u"), ("0", "table.truncate", "u"), ("0", "rename_from", "u"),
-            ("0", "rename_to", "v"), ("0", "del", "v"), ("3", "new", "w"),
+            ("0", "rename_to", "u"), ("0", "table.truncate", "u"), ("0", "table.alter", "u"),
+            ("0", "rename_from", "u"), ("0", "rename_to", "v"), ("0", "del", "v"), ("3", "new", "w"),
             ("3", "table.create", "w"), ("3", "table.drop", "w")])
 
     def test_indexes(self):

@@ -71,11 +71,12 @@ void CmdTableAlter(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   ASSIGN_OR_REPLY(ctx, const Placement placement,
                   ParseTableAlter(ArgumentCursor(ctx.args, 3), table->schema().placement));
+  const bool changes = placement != table->schema().placement;
   const std::string keyspace = table->keyspace();
   const std::string name = table->name();
   REPLY_IF_ERROR(ctx, TabletChanges(ctx.store()).Place(*table, placement));
   ReplyChange(ctx, Status::Ok());
-  NotifyTable(ctx.host, kNotifyGeneric, "table.alter", keyspace, name);
+  if (changes) NotifyTable(ctx.host, kNotifyGeneric, "table.alter", keyspace, name);
 }
 
 void CmdTableDrop(CommandContext& ctx) {

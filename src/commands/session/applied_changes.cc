@@ -261,7 +261,7 @@ void AppliedChanges::CollectSchemaOf(uint64_t table_id, std::string_view bytes) 
   const TableSchema before = std::exchange(table->schema, std::move(after));
   const TableSchema& now = table->schema;
   if (DifferInIndexStatesAlone(before, now)) return;
-  std::string_view event = "family.alter";
+  std::string_view event = before.placement != now.placement ? "table.alter" : "family.alter";
   if (HasMore(now.families, before.families)) event = "family.add";
   if (HasMore(before.families, now.families)) event = "family.drop";
   if (HasMore(now.indexes, before.indexes)) event = "index.create";

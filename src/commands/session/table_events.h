@@ -4,9 +4,9 @@
 //   __keyevent@0__:cput     <- "planes"      E
 //
 //   letter  events
-//   g       table.create, table.drop, table.truncate, family.add, family.alter, family.drop,
-//           index.create, index.drop; of the generic commands del (also for each table that FLUSHDB
-//           and FLUSHALL drop), rename_from, rename_to (these two also of TABLE RENAME)
+//   g       table.create, table.drop, table.truncate, table.alter, family.add, family.alter,
+//           family.drop, index.create, index.drop; of the generic commands del (also for each table
+//           that FLUSHDB and FLUSHALL drop), rename_from, rename_to (these two also of TABLE RENAME)
 //   n       new (beside table.create; not in A, as in Redis)
 //   t       cput, cadd, cdel, cdelrange, cincrby, cincrbyfloat, cappend, cmutate, cupdate (also by the
 //           letters of Redis' data types); of a feed xgroup-create, xgroup-setid, xgroup-destroy,
