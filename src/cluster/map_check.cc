@@ -59,7 +59,7 @@ bool Says(const MapEntry& entry, const Owned& owned) {
 
 class Planner {
  public:
-  explicit Planner(const MapCache& map) : map_(map) {
+  explicit Planner(const MapCache& map) {
     change_.version = map.version() + 1;
     change_.floor = map.floor();
     change_.number_next = map.number_next();
@@ -126,7 +126,6 @@ class Planner {
     return true;
   }
 
-  const MapCache& map_;
   MapChange change_;
 };
 

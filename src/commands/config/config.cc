@@ -857,7 +857,8 @@ Result<int64_t> ReadInteger(const ConfigOption& option, std::string_view text) {
     for (size_t i = 0; i < option.words.size(); ++i) {
       if (EqualsIgnoreCase(text, option.words[i])) return static_cast<int64_t>(i);
       // A word that comes again stands for a default that may change.
-      if (std::count(option.words.begin(), option.words.begin() + i, option.words[i]) > 0) continue;
+      const auto earlier = option.words.first(i);
+      if (std::count(earlier.begin(), earlier.end(), option.words[i]) > 0) continue;
       expected.append(expected.empty() ? "" : ", ").append(option.words[i]);
     }
     return Invalid("argument(s) must be one of the following: " + expected);
