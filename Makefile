@@ -97,9 +97,11 @@ APP_SOURCES := $(filter-out $(LIB_SOURCES),$(SOURCES))
 # folder three at a time (build/release/src/s3/aws_signature+curl_call+multipart.o), behind what most files of a
 # layer include, compiled once (src/LAYER/precompiled.h). A change of one file costs no more than when
 # each stood alone, a whole build much less. clang (asan, tsan, fuzz, tidy) gets them one by one, and
-# so does `make alone`. ALONE: those that share a name of their own with a neighbour, or take long.
+# so does `make alone`. ALONE: those that share a name of their own with a neighbour, take long, or are
+# run so often that all in them has to be inlined, which g++ stops at where a unit grows much.
 ALONE := src/commands/config/cluster_options.cc src/store/offline/manifest_rebuild.cc tools/cellar-top/sample.cc tools/cellar-web/web_server.cc \
-  $(wildcard tools/*/options.cc) $(addprefix tools/cellar-import/,avro_schema.cc report.cc rows_mapper.cc)
+  $(addprefix src/commands/data/,cell_read_commands.cc cell_write_commands.cc) $(wildcard tools/*/options.cc) \
+  $(addprefix tools/cellar-import/,avro_schema.cc report.cc rows_mapper.cc)
 GROUPED := $(filter g++,$(CXX_$(VARIANT)))
 empty :=
 trios = $(if $(1),$(subst $(empty) $(empty),+,$(wordlist 1,3,$(1))) $(call trios,$(wordlist 4,$(words $(1)),$(1))))
