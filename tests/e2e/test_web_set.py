@@ -38,6 +38,35 @@ class TestSetPage(PageTest):
         self.assertIn("replica_term", [line[0] for line in self.lines("replication")])
         self.assertEqual([], self.complaints())
 
+    def test_sets_tablets_and_events_of_a_cluster(self):
+        there, why = has_sets()
+        if not there:
+            self.skipTest(why)
+        port = free_port()
+        member = Member(self, port, f"127.0.0.1:{port}")
+        member.server.start()
+        wait_until(member.leads)
+        member.run("TABLE CREATE web FAMILY f")
+        web = Web(port)
+        self.addCleanup(web.end)
+        self.page.get(web.address + "#/replication")
+        self.heading("Replication")
+        self.wait(lambda: self.lines("nodes"))
+        self.assertEqual([], self.lines("tablets"))
+        # What becomes of it is shown without anybody asking again.
+        member.run("CLUSTER INIT")
+        member.run("TABLET", "SPLIT", "web", "m", b"\x00<b>")
+        member.run("CPUT web a f:x 1")
+        self.wait(lambda: [line[:5] for line in self.lines("tablets")][:3] == [
+            ["0/web", "", "\\u0000<b>", "0", "owned"], ["0/web", "\\u0000<b>", "m", "0", "owned"], ["0/web", "m", "", "0", "owned"]])
+        self.assertEqual([["0", "ok", f"127.0.0.1:{port}", "1", "7"]], [line[:5] for line in self.lines("sets")])
+        told = [line[1:] for line in self.lines("events")]
+        self.assertEqual(["set 0 begins a cluster", "CLUSTER INIT"], told[-1])
+        self.assertTrue(told[0][0].startswith("split web at "), told)
+        member.run("CLUSTER END")
+        self.wait(lambda: not self.lines("tablets") and self.lines("nodes"))
+        self.assertEqual([], self.complaints())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -12,6 +12,7 @@ namespace {
 constexpr NumberBounds kHours{.usual = 1, .min = 1, .max = 24};
 constexpr NumberBounds kMicros{.usual = 0, .min = 0, .max = std::numeric_limits<int64_t>::max()};
 constexpr NumberBounds kMinutes{.usual = 0, .min = 0, .max = 1440};
+constexpr NumberBounds kTablets{.usual = 200, .min = 1, .max = 1000};
 constexpr NumberBounds kRanges{.usual = 64, .min = 1, .max = 1000};
 
 std::vector<std::string> Heat(ParameterReader* reader) {
@@ -25,6 +26,10 @@ std::vector<std::string> Heat(ParameterReader* reader) {
     words.insert(words.end(), {"STEP", std::to_string(minutes) + "m"});
   }
   return words;
+}
+
+std::vector<std::string> Tablets(ParameterReader* reader) {
+  return {"TABLET", "LIST", "COUNT", std::to_string(reader->Number("count", kTablets))};
 }
 
 // Sections of INFO, each a word.
@@ -59,6 +64,9 @@ std::vector<std::string> WordsOf(std::string_view path, ParameterReader* reader)
   if (path == "hotkeys") return {"HOTKEYS", "GET"};
   if (path == "role") return {"ROLE"};
   if (path == "members") return {"REPLICA", "LIST"};
+  if (path == "sets") return {"CLUSTER", "SETS"};
+  if (path == "events") return {"CLUSTER", "EVENTS", "COUNT", "50"};
+  if (path == "tablets") return Tablets(reader);
   if (path == "commands") return {"COMMAND", "DOCS"};
   if (path == "backup") return {"BACKUP", "STATUS"};
   if (path == "users") return {"ACL", "USERS"};
