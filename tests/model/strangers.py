@@ -52,6 +52,8 @@ def settle(call, table, now):
         return
     low, high, keys = found
     must(b'DEBUG', b'TABLETS', name, b'', b'')
+    # A UNIQUE index needs that, and what is WHOLE already stays so.
+    must(b'TABLE', b'ALTER', name, b'WHOLE')
     for first in keys:
         row = _key(table.order, first)
         for family in table.families.values():
