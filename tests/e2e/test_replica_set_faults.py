@@ -36,6 +36,8 @@ CUT_SECONDS = float(os.environ.get("CELLAR_SET_CUT", "4"))
 MINUTES = float(os.environ.get("CELLAR_SET_MINUTES", "0"))
 PORT = 6479
 SECONDS_MAX = 120
+# What a leader answers, and what a follower does. CELLAR_SET_FORWARD=1: any node, and it asks the leader.
+FORWARD = ["yes", "--cluster-reads", "leader"] if os.environ.get("CELLAR_SET_FORWARD") else ["no"]
 NOT_DONE = ("READONLY", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "MISCONF", "TRYAGAIN", "OOM", "EXECABORT")
 
 
@@ -58,7 +60,8 @@ class Node:
             self.process = subprocess.Popen(
                 self.machines.words(self.number) + [
                     binary(), "--port", str(PORT), "--bind", self.host, "--protected-mode", "no", "--dir", self.directory,
-                    "--create-dir", "yes", "--save", "", "--enable-debug-command", "yes", *self.options,
+                    "--create-dir", "yes", "--save", "", "--enable-debug-command", "yes",
+                    "--cluster-forward", *FORWARD, *self.options,
                     "--cluster-nodes", *nodes],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment)
         self.stopped = False
