@@ -31,10 +31,10 @@ READS = {
     "ttl": "TTL t",
     "type": "TYPE t",
 }
-# Those that answer another way: of feeds, and what is always refused.
+# Those that answer another way: of feeds and the map of a cluster, and what is always refused.
 OTHERS = {
     "eval_ro", "evalsha_ro", "fcall_ro", "feed|info", "object|freq", "xinfo|consumers", "xinfo|groups",
-    "xinfo|stream", "xlen", "xpending", "xrange", "xread", "xrevrange",
+    "xinfo|stream", "xlen", "xpending", "xrange", "xread", "xrevrange", "tablet|list", "tablet|route",
 }
 # Of those, the ones whose changes are told by the row.
 OF_ROWS = {"cexists", "cget", "cmget", "crow"}
