@@ -38,7 +38,7 @@ std::string FaultText(const Store& store, const MapCache& map, const MapFault& f
   const std::string name = table != nullptr    ? NameOf(*table)
                            : mapped != nullptr ? mapped->name
                                                : std::string();
-  const std::string where = name + " " + RangeText(table, fault);
+  std::string where = name + " " + RangeText(table, fault);
   switch (fault.kind) {
     case Kind::kHole:
       return "hole: " + where;

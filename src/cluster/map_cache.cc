@@ -50,7 +50,7 @@ void MapCache::Sort() {
   }
 }
 
-void MapCache::Apply(MapChange change) {
+void MapCache::Apply(MapChange&& change) {
   CELLAR_ASSERT(change.version == version_ + 1);
   version_ = change.version;
   floor_ = change.floor;

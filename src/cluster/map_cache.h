@@ -79,7 +79,7 @@ class MapCache {
   void Sort();
 
   // REQUIRES: planned for this map.
-  void Apply(MapChange change);
+  void Apply(MapChange&& change);
 
  private:
   uint64_t version_{0};
