@@ -46,6 +46,23 @@ Status CheckColocate(const Order& key, const Placement& placement) {
                                             FormatUint64(components));
 }
 
+// The tablets of the table as they are once those that begin inside of a group of `schema` have
+// become one with what is before them. O(tablets)
+Result<std::vector<Tablet>> JoinGroups(const Table& table, const TableSchema& schema) {
+  std::vector<Tablet> joined;
+  for (const Tablet& tablet : table.tablets()->list()) {
+    if (CheckGroups(schema, tablet.begin).ok()) {
+      joined.push_back(tablet);
+      continue;
+    }
+    if (joined.empty() || joined.back().end != tablet.begin)
+      return Moved(table, TabletBoundText(table, tablet.begin));
+    joined.back().end = tablet.end;
+    joined.back().epoch = std::max(joined.back().epoch, tablet.epoch);
+  }
+  return joined;
+}
+
 bool HasUnique(const TableSchema& schema) {
   return std::any_of(schema.indexes.begin(), schema.indexes.end(),
                      [](const IndexSchema& index) { return index.unique; });
@@ -268,29 +285,17 @@ Status TabletChanges::Place(Table& table, const Placement& placement) {
   if (schema.placement == placement) return Status::Ok();
   RETURN_IF_ERROR(store_.CheckFeature(Feature::kPlacement));
   schema.placement = placement;
-  std::vector<std::string> joined;  // the tablets with these begin where a group does not
-  if (in_cluster) {
-    for (const Tablet& tablet : table.tablets()->list()) {
-      if (CheckGroups(schema, tablet.begin).ok()) continue;
-      joined.push_back(tablet.begin);
-    }
-  }
-  Tablets::Pointer tablets = table.shared_tablets();
-  std::vector<std::string> firsts;
-  for (const std::string& begin : joined) {
-    const auto behind = [&begin](const Tablet& tablet) { return tablet.end == begin; };
-    const auto& list = tablets->list();
-    const auto before = std::find_if(list.begin(), list.end(), behind);
-    if (before == list.end()) return Moved(table, TabletBoundText(table, begin));
-    firsts.push_back(before->begin);
-    tablets = tablets->Merge(before->begin);
-    CELLAR_ASSERT(tablets != nullptr);
-  }
   std::string bytes;
   EncodeTableSchema(schema, &bytes);
+  std::string joined_bytes;
+  if (in_cluster) {
+    ASSIGN_OR_RETURN(const std::vector<Tablet> joined, JoinGroups(table, schema));
+    if (joined.size() < table.tablets()->list().size())
+      Tablets::Make(joined)->Encode(&joined_bytes);
+  }
   store_.BeginMutation();
   store_.mutation_.SetSchema(table.id(), bytes);
-  for (const std::string& first : firsts) store_.mutation_.MergeTablets(table.id(), first);
+  if (!joined_bytes.empty()) store_.mutation_.AssignTablets(table.id(), joined_bytes);
   return store_.CommitSchema(&table);
 }
 

@@ -595,6 +595,24 @@ class OneSet(ClusterCase):
         self.assertEqual(4, len(self.tablets(member)[1]))
         self.assert_well(member)
 
+    def test_groups_of_as_many_as_a_set_may_have(self):
+        """That the leader is still one says that its loop was not held for as long as an election takes."""
+        member = self.alone()
+        term = member.info()["replica_term"]
+        member.run("TABLE CREATE t KEY u64/u64 FAMILY f")
+        rows = [f"{i // 10}/{i % 10}" if i % 10 else str(i // 10) for i in range(1, MANY - 5)]
+        member.run("TABLET", "SPLIT", "t", *rows)
+        self.assertEqual(len(rows) + 1, len(self.tablets(member, "t")[1]))
+        member.run("TABLE ALTER t COLOCATE 1")
+        wanted = [row for row in rows if "/" not in row]
+        self.assertEqual([""] + wanted, [tablet["start"] for tablet in self.tablets(member, "t")[1]])
+        self.assert_well(member)
+        self.assertEqual(term, member.info()["replica_term"])
+        member.server.kill()
+        member.server.start()
+        self.wait_leader(self.members)
+        self.assertEqual(len(wanted) + 1, len(self.tablets(member, "t")[1]))
+
     def test_splits_and_merges_change_no_row(self):
         """A dictionary beside the table, while tablets come and go."""
         member = self.alone()
