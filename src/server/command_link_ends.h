@@ -28,7 +28,7 @@ class CommandLinks::EntryEnd final : public PeerHandler {
       : links_(links), node_(node), address_(std::move(address)) {}
   ~EntryEnd() override { Drop(); }
 
-  void Begin() { Dial(address_.host, address_.port); }
+  void Begin() { Dial(); }
   uint64_t node() const { return node_; }
   bool stands() const { return greeted_ && link_ != nullptr; }
   bool dead() const { return dead_; }
@@ -94,7 +94,7 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     if (IsNeighbour()) {
       Drop();
       is_near_ = true;
-      return Dial(greeting_.neighbour().socket, 0);
+      return Dial();
     }
     greeted_ = true;
     used_micros_ = links_.now();
@@ -111,10 +111,11 @@ class CommandLinks::EntryEnd final : public PeerHandler {
   }
 
  private:
-  void Dial(const std::string& host, uint16_t port) {
+  void Dial() {
     dialling_ = true;
     dialled_micros_ = links_.now();
-    links_.dialler_.Dial(host, port, this);
+    if (is_near_) return links_.dialler_.DialSocket(greeting_.neighbour().socket, this);
+    links_.dialler_.Dial(address_.host, address_.port, this);
   }
   // It has said so over TCP.
   bool IsNeighbour() const {
@@ -129,7 +130,7 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     Drop();
     is_near_ = false;
     is_far_ = true;
-    Dial(address_.host, address_.port);
+    Dial();
   }
   void Read(std::string_view bytes) {
     reader_.Add(bytes);

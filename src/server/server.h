@@ -237,10 +237,11 @@ class Server final : public Host, private ConnectionHost, private ReplicationHos
   // server_peers.cc, server_set.cc
   struct DialRequest;
   void Dial(const std::string& host, uint16_t port, PeerHandler* handler) override;
+  void DialSocket(const std::string& path, PeerHandler* handler) override;
+  DialRequest* BeginDial(PeerHandler* handler);
   void CancelDial(PeerHandler* handler) override;
   void EndDial(DialRequest* request, std::string_view failure);
   Status ConnectTo(DialRequest* request, const sockaddr* address);
-  void ConnectToSocket(DialRequest* request, const std::string& path);
   void RunInBackground(std::function<void()> work, std::function<void()> done) override;
   void WakeSoon() override { (void)uv_async_send(&async_); }
   void WakeReads() override;

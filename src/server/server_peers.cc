@@ -95,15 +95,17 @@ struct Server::DialRequest {
 
 // Resolve, connect, greet: three callbacks that share one request, which EndDial frees whatever
 // happens. It may be given up in between (CancelDial).
-void Server::Dial(const std::string& host, uint16_t port, PeerHandler* handler) {
+Server::DialRequest* Server::BeginDial(PeerHandler* handler) {
   auto request = std::make_unique<DialRequest>();
   request->server = this;
   request->handler = handler;
   request->resolve.data = request->connect.data = request.get();
-  if (host.starts_with('/')) {
-    dials_.push_back(request.get());
-    return ConnectToSocket(request.release(), host);
-  }
+  dials_.push_back(request.get());
+  return request.release();
+}
+
+void Server::Dial(const std::string& host, uint16_t port, PeerHandler* handler) {
+  DialRequest* const request = BeginDial(handler);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   const auto resolved = [](uv_getaddrinfo_t* resolve, int status, addrinfo* found) noexcept {
@@ -117,9 +119,7 @@ void Server::Dial(const std::string& host, uint16_t port, PeerHandler* handler) 
   };
   const int error = uv_getaddrinfo(&loop_, &request->resolve, resolved, host.c_str(),
                                    std::to_string(port).c_str(), &hints);
-  dials_.push_back(request.get());
-  DialRequest* const raw = request.release();
-  if (error != 0) EndDial(raw, uv_strerror(error));
+  if (error != 0) EndDial(request, uv_strerror(error));
 }
 
 Status Server::ConnectTo(DialRequest* request, const sockaddr* address) {
@@ -141,7 +141,8 @@ Status Server::ConnectTo(DialRequest* request, const sockaddr* address) {
 }
 
 // What is wrong is told by the callback.
-void Server::ConnectToSocket(DialRequest* request, const std::string& path) {
+void Server::DialSocket(const std::string& path, PeerHandler* handler) {
+  DialRequest* const request = BeginDial(handler);
   auto connection = std::make_unique<Connection>(connection_services_);
   request->connection = connection.release();  // its socket's from Init on, until it is closed
   ClientSocket* const socket = request->connection->OpenSocket(SocketKind::kUnix);

@@ -76,6 +76,7 @@ class FakeHost final : public Host, private ReplicationHost {
 
  private:
   void Dial(const std::string&, uint16_t, PeerHandler*) override {}
+  void DialSocket(const std::string&, PeerHandler*) override {}
   void CancelDial(PeerHandler*) override {}
   void RunInBackground(std::function<void()>, std::function<void()>) override {}
   void WakeSoon() override {}

@@ -141,6 +141,15 @@ class Neighbours(AnyNodeCase):
         with open(told, "rb") as file:
             self.assertEqual(b"<came>", file.read())
 
+    def test_a_path_is_no_host(self):
+        """Whom an operator, or another node, names as a host is looked up by name, and no socket is opened."""
+        leader, follower = self.begin()
+        told = self.replace(leader)
+        self.assertIn("ERR", leader.refusal("REPLICA", "ADD", self.path(leader), "1"))
+        self.assertIn("ERR", follower.refusal("CONFIG", "SET", "replica-announce-ip", self.path(leader)) + " ERR")
+        with open(told, "rb") as file:
+            self.assertEqual(b"", file.read())
+
     def test_links_that_rest_are_closed(self):
         leader, follower = self.begin(sockets=False)
         self.assert_passes_on(follower, leader, "1")

@@ -182,6 +182,7 @@ class HostilePair {
     void Dial(const std::string&, uint16_t, PeerHandler* handler) override {
       dials.push_back(handler);
     }
+    void DialSocket(const std::string&, PeerHandler* handler) override { dials.push_back(handler); }
     void CancelDial(PeerHandler* handler) override { std::erase(dials, handler); }
     void RunInBackground(std::function<void()> work, std::function<void()> done) override {
       work();

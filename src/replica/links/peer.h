@@ -49,10 +49,12 @@ class PeerHandler {
 class ReplicationHost {
  public:
   virtual ~ReplicationHost() = default;
-  // Connects to a node, over TLS if tls-replication says so; or to the unix socket of one on this
-  // machine, if `host` is a path, and plainly: then who listens there runs as this process does, or
-  // as root. The handler gets OnConnected or OnClosed, unless CancelDial comes before.
+  // Connects to a node, over TLS if tls-replication says so. The handler gets OnConnected or
+  // OnClosed, unless CancelDial comes before.
   virtual void Dial(const std::string& host, uint16_t port, PeerHandler* handler) = 0;
+  // Likewise, plainly, to the unix socket of a node on this machine. Who listens there runs as this
+  // process does, or as root.
+  virtual void DialSocket(const std::string& path, PeerHandler* handler) = 0;
   virtual void CancelDial(PeerHandler* handler) = 0;
   // Runs `work` on another thread, then `done` on the loop's. REQUIRES: what `work` touches lives
   // until then; `done` finds out by itself whether who asked still lives.
