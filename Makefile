@@ -99,7 +99,7 @@ APP_SOURCES := $(filter-out $(LIB_SOURCES),$(SOURCES))
 # each stood alone, a whole build much less. clang (asan, tsan, fuzz, tidy) gets them one by one, and
 # so does `make alone`. ALONE: those that share a name of their own with a neighbour, take long, or are
 # run so often that all in them has to be inlined, which g++ stops at where a unit grows much.
-ALONE := src/commands/config/cluster_options.cc src/store/offline/manifest_rebuild.cc tools/cellar-top/sample.cc tools/cellar-web/web_server.cc \
+ALONE := src/store/offline/manifest_rebuild.cc tools/cellar-top/sample.cc tools/cellar-web/web_server.cc \
   $(addprefix src/commands/data/,cell_read_commands.cc cell_write_commands.cc) $(wildcard tools/*/options.cc) \
   $(addprefix tools/cellar-import/,avro_schema.cc report.cc rows_mapper.cc)
 GROUPED := $(filter g++,$(CXX_$(VARIANT)))

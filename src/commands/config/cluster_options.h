@@ -8,14 +8,14 @@
 #include <string_view>
 
 #include "cellar/status.h"
+#include "commands/config/config.h"
 
 namespace cellar {
 
 struct ClusterOption {
-  enum class Kind : uint8_t { kInteger, kMemory, kEnum };
   std::string_view name;
-  Kind kind;
-  std::string_view value;  // where nobody has set it, in canonical form
+  ConfigOption::Kind kind;  // kInteger, kMemory, kEnum
+  std::string_view value;   // where nobody has set it, in canonical form
   int64_t low{0};
   int64_t high{INT64_MAX};
   std::span<const std::string_view> words{};  // of an enum

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <thread>
 
@@ -14,6 +13,7 @@
 #include "commands/config/client_limits.h"
 #include "commands/config/config_words.h"
 #include "commands/config/invalid.h"
+#include "commands/config/option_value.h"
 #include "commands/config/set_options.h"
 #include "resp/decimal.h"
 #include "resp/request_parser.h"
@@ -844,46 +844,8 @@ const ConfigOption kOptions[] = {
      .high = kInt32Max},
 };
 
-std::string OctalText(int64_t value) {
-  char text[32];
-  (void)std::snprintf(text, sizeof(text), "%llo", static_cast<unsigned long long>(value));
-  return text;
-}
-
-// The integer that `text` stands for, by the option's kind.
-Result<int64_t> ReadInteger(const ConfigOption& option, std::string_view text) {
-  if (option.kind == Kind::kEnum) {
-    std::string expected;
-    for (size_t i = 0; i < option.words.size(); ++i) {
-      if (EqualsIgnoreCase(text, option.words[i])) return static_cast<int64_t>(i);
-      // A word that comes again stands for a default that may change.
-      const auto earlier = option.words.first(i);
-      if (std::count(earlier.begin(), earlier.end(), option.words[i]) > 0) continue;
-      expected.append(expected.empty() ? "" : ", ").append(option.words[i]);
-    }
-    return Invalid("argument(s) must be one of the following: " + expected);
-  }
-  int64_t value = 0;
-  if (option.kind == Kind::kMemory) {
-    const auto bytes = MemoryArgument(text);
-    if (!bytes.ok()) return Invalid("argument must be a memory value");
-    value = *bytes;
-  } else if (option.kind == Kind::kOctal) {
-    if (text.empty() || text.size() > 7) return Invalid("argument couldn't be parsed as an octal");
-    for (const char c : text) {
-      if (c < '0' || c > '7') return Invalid("argument couldn't be parsed as an octal");
-      value = value * 8 + (c - '0');
-    }
-  } else if (!ParseStrictInt64(text, &value)) {
-    return Invalid("argument couldn't be parsed into an integer");
-  }
-  if (value < option.low || value > option.high) {
-    const bool octal = option.kind == Kind::kOctal;
-    return Invalid("argument must be between " +
-                   (octal ? OctalText(option.low) : std::to_string(option.low)) + " and " +
-                   (octal ? OctalText(option.high) : std::to_string(option.high)) + " inclusive");
-  }
-  return value;
+IntegerOption IntegerOf(const ConfigOption& option) {
+  return {option.kind, option.low, option.high, option.words};
 }
 
 }  // namespace
@@ -928,7 +890,7 @@ Status SetConfigOption(Config* config, const ConfigOption& option, std::string_v
     config->*std::get<std::string Config::*>(option.member) = std::move(checked);
   } else {
     ASSIGN_OR_RETURN(config->*std::get<int64_t Config::*>(option.member),
-                     ReadInteger(option, text));
+                     ReadOptionInteger(IntegerOf(option), text));
   }
   if (option.derive != nullptr) option.derive(config);
   return Status::Ok();
@@ -940,8 +902,7 @@ std::string ConfigOptionText(const Config& config, const ConfigOption& option) {
   }
   if (option.kind == Kind::kText) return config.*std::get<std::string Config::*>(option.member);
   const int64_t value = config.*std::get<int64_t Config::*>(option.member);
-  if (option.kind == Kind::kEnum) return std::string(option.words[static_cast<size_t>(value)]);
-  return option.kind == Kind::kOctal ? OctalText(value) : std::to_string(value);
+  return OptionIntegerText(IntegerOf(option), value);
 }
 
 }  // namespace cellar
