@@ -421,6 +421,19 @@ Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const New
   if (Status altered = AlterTypes(schema, **found, family.options, &after); !altered.ok())
     return InTable(std::move(altered), table);
   RETURN_IF_ERROR(CheckFeatures(family.options));
+  // Rows of other sets would have to be looked at, converted, or rid of what the old policy has
+  // dropped, and nobody does that there.
+  if (has_other_sets() && !table.tablets()->owns_all()) {
+    const TypeChange change(after, family.options);
+    const RetentionPolicy policy = AlterRetention((*found)->policy, family.options);
+    if (change.asks() || !((*found)->policy == policy || StaysDropped(table, **found, policy))) {
+      return Status::Error(ErrorCode::kCrossSet,
+                           "table " + Quote(table.name()) +
+                               " has rows on other sets: what family " + Quote(family.name) +
+                               " keeps, and of which type, is not changed over several sets yet; "
+                               "nothing was done");
+    }
+  }
   return std::unique_ptr<SlicedChange>(std::make_unique<FamilyAlter>(
       *this, table, **found, family.options, CopyRights(schema, access)));
 }

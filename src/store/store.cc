@@ -429,6 +429,40 @@ Status Store::CommitMutation(Table* table, uint64_t changes) {
 }
 
 Status Store::CommitSchema(Table* table) {
+  return engine_->cluster().active() ? CommitCatalog(table) : CommitLocalSchema(table);
+}
+
+// The change and what the keeper notes of it are one record, or neither is.
+Status Store::CommitCatalog(Table* table) {
+  const ClusterState& cluster = engine_->cluster();
+  if (cluster.set != 0) {
+    return Status::Error(ErrorCode::kTryAgain,
+                         "the schema of a cluster is changed at set 0, and this is set " +
+                             FormatUint64(cluster.set));
+  }
+  CatalogChange change{
+      .number = cluster.catalog + 1, .ops = {}, .parts = std::move(catalog_.parts)};
+  catalog_.parts.clear();
+  if (has_other_sets()) {
+    ASSIGN_OR_RETURN(change.ops, CatalogChanges::OpsForOthers(mutation_.Since(part_begin_)));
+  }
+  mutation_.SetCatalog(change.number);
+  if (!has_other_sets()) return CommitLocalSchema(table);
+  const bool is_alone = !in_transaction_;
+  if (is_alone) OpenTransaction(Atomicity::kAll);
+  Status status = CommitLocalSchema(table);
+  if (status.ok()) status = catalog_.keeper->Keep(*this, change);
+  if (!is_alone) return status;
+  if (!status.ok()) {
+    RollBackTransaction();
+    return status;
+  }
+  if (table != nullptr) transaction_tables_.insert(table->id());
+  CommitTransaction();
+  return Status::Ok();
+}
+
+Status Store::CommitLocalSchema(Table* table) {
   RETURN_IF_ERROR(CommitMutation(table, 1));
   if (in_transaction_) {
     transaction_schema_ = true;
@@ -443,6 +477,11 @@ Status Store::CommitSchema(Table* table) {
 void Store::BeginTransaction(Atomicity atomicity) {
   CELLAR_ASSERT(!in_transaction_);
   mutation_.Reset();
+  OpenTransaction(atomicity);
+}
+
+// What the mutation has so far is the transaction's first part.
+void Store::OpenTransaction(Atomicity atomicity) {
   in_transaction_ = true;
   transaction_undo_ = atomicity == Atomicity::kAll;
   transaction_changes_ = 0;

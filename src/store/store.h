@@ -70,6 +70,7 @@
 #include "engine/table/read_view.h"
 #include "engine/table/reclaim_walk.h"
 #include "engine/table/table.h"
+#include "store/catalog_changes.h"
 #include "store/format/manifest.h"
 #include "store/history/archive.h"
 #include "store/history/backup.h"
@@ -516,6 +517,7 @@ class Store {
   friend class RowsUpdate;
   friend class FamilyAlter;
   friend class TabletChanges;
+  friend class CatalogChanges;
 
   struct Pin {
     std::unique_ptr<ReadView> view;
@@ -540,6 +542,7 @@ class Store {
   int64_t NextStamp() const;
   // Begins the mutation of a command: a record of its own, or a part of the transaction's.
   void BeginMutation() {
+    catalog_.parts.clear();
     if (in_transaction_)
       (void)mutation_.BeginPart();
     else
@@ -572,8 +575,17 @@ class Store {
   size_t pre_images_bytes() const { return has_pre_images_ ? pre_images_.bytes() : 0; }
   Status ApplyOrRefuse(Table& table, const FamilyAccess* access, RowResolver::Outcome* outcome);
   void FinishMutation(Table* table, uint64_t changes);
+  // CommitMutation of what changes the schema. In a cluster that is the next change of a schema
+  // that all sets have (catalog_changes.h).
   Status CommitSchema(Table* table);
+  // Of what concerns this set alone: who owns what, states of indexes, snapshots.
+  Status CommitLocalSchema(Table* table);
+  Status CommitCatalog(Table* table);
+  void OpenTransaction(Atomicity atomicity);
   void AssignNewTable(uint64_t id, const Tablets& tablets);
+  bool has_other_sets() const {
+    return catalog_.keeper != nullptr && catalog_.keeper->has_others();
+  }
   // What watchers have been told so far of the table and of a row that is about to lose cells.
   TableWatches::Mark MarkBeforeDeletes(const Table& table, std::string_view row) const;
   // FindTable for names that have a keyspace in front, or are of no table.
@@ -674,6 +686,11 @@ class Store {
   PreImages pre_images_;       // of the part, if there are any
   std::set<uint64_t> copies_;  // snapshots of copies at work
   std::function<bool()> memory_is_short_;
+  struct Catalog {
+    CatalogKeeper* keeper{nullptr};
+    std::vector<CatalogChange::Part> parts{};  // of the part of the mutation at hand
+  };
+  Catalog catalog_;
   FeatureGate feature_gate_;
   // Of the newest snapshot file; empty until somebody asks.
   struct DividedFile {

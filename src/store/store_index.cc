@@ -158,7 +158,7 @@ bool Store::BuildIndexes(Table& table, uint64_t rows_max, int64_t micros_max) {
   BeginMutation();
   mutation_.SetSchema(table.id(), bytes);
   // A full disk delays it: the index goes on being built, and the sweeper tries again.
-  const bool committed = CommitSchema(&table).ok();
+  const bool committed = CommitLocalSchema(&table).ok();
   if (!committed) return false;
   if (!failures.empty()) {
     Log(LogSeverity::kWarning, failures + "INDEX INFO and scans of it say the same");

@@ -45,7 +45,8 @@ Result<std::unique_ptr<Scan>> Store::ScanRows(const Table& table, const RowOptio
   if (view == nullptr) view = std::make_unique<ReadView>();
   view->Bind(table, now_micros_);
   if (cells.access != nullptr) view->Restrict(*cells.access);
-  const uint64_t seed = options_.seed + ++scans_;
+  ++scans_;
+  const uint64_t seed = rows.seed != 0 ? rows.seed : options_.seed + scans_;
   Result<std::unique_ptr<Scan>> scan =
       OpenScan(std::move(view), rows, cells, from, seed, std::move(spare));
   if (!scan.ok()) return InTable(std::move(scan).status(), table);

@@ -19,12 +19,6 @@ Status RequireName(std::string_view what, std::string_view name) {
                                             ": it must match [A-Za-z0-9_][A-Za-z0-9_.-]{0,63}");
 }
 
-bool IsBuiltIn(std::string_view keyspace) {
-  int64_t number = 0;
-  return ParseInt64(keyspace, &number) == NumberError::kNone && number >= 0 &&
-         number < kKeyspacesBuiltIn && FormatInt64(number) == keyspace;
-}
-
 // What is said, or what an aggregate has where nothing is.
 Result<std::optional<ValueType>> TypeOfNewFamily(const NewFamily& family) {
   const FoldKind fold = family.options.fold.value_or(FoldKind::kNone);
@@ -56,7 +50,7 @@ Status Store::DropKeyspace(std::string_view name) {
   if (!engine_->KeyspaceExists(name)) {
     return Status::Error(ErrorCode::kNoKeyspace, "no keyspace " + Quote(name));
   }
-  if (IsBuiltIn(name)) {
+  if (IsBuiltInKeyspace(name)) {
     return Status::Error(ErrorCode::kErr, "keyspace " + Quote(name) + " cannot be dropped");
   }
   RETURN_IF_ERROR(CheckKeyspaceOpen(*engine_, name));
@@ -127,8 +121,24 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
 // In a cluster each table has an owner from its first moment on.
 void Store::AssignNewTable(uint64_t id, const Tablets& tablets) {
   if (!engine_->cluster().active()) return;
+  std::vector<Tablet> own;
+  if (!has_other_sets()) {
+    own = tablets.list();
+  } else {
+    std::map<uint64_t, std::vector<Tablet>> dealt;
+    const std::vector<uint64_t> sets = catalog_.keeper->Deal(tablets.list().size());
+    CELLAR_ASSERT(sets.size() == tablets.list().size());
+    for (size_t i = 0; i < sets.size(); ++i) dealt[sets[i]].push_back(tablets.list()[i]);
+    own = std::move(dealt[0]);
+    dealt.erase(0);
+    for (auto& [set, list] : dealt) {
+      CatalogChange::Part part{.table_id = id, .set = set, .tablets = {}};
+      Tablets::Make(std::move(list))->Encode(&part.tablets);
+      catalog_.parts.push_back(std::move(part));
+    }
+  }
   std::string bytes;
-  tablets.Encode(&bytes);
+  Tablets::Make(std::move(own))->Encode(&bytes);
   mutation_.AssignTablets(id, bytes);
 }
 

@@ -136,7 +136,7 @@ class RangeDelete final : public SlicedChange {
 Result<std::unique_ptr<SlicedChange>> Store::DeleteRows(Table& table, const RowOptions& rows) {
   RETURN_IF_ERROR(CheckLive(table));
   std::vector<KeyRange> ranges;
-  RETURN_IF_ERROR(CompileRows(table.schema(), table.clamp(), rows.rows, &ranges));
+  RETURN_IF_ERROR(CompileRows(table.schema(), table.shown(), rows.rows, &ranges));
   return std::unique_ptr<SlicedChange>(
       std::make_unique<RangeDelete>(*this, table.id(), std::move(ranges)));
 }

@@ -133,7 +133,7 @@ bool Store::SweepSnapshots() {
   if (gone.empty()) return false;
   BeginMutation();
   for (const uint64_t id : gone) mutation_.DropSnapshot(id);
-  (void)CommitSchema(nullptr);  // a full disk delays it
+  (void)CommitLocalSchema(nullptr);  // a full disk delays it
   return false;
 }
 
@@ -141,7 +141,8 @@ bool Store::SweepSnapshots() {
 // the oldest one of its kind makes way; without such a one the drop is refused, as it could not be
 // taken back.
 Status Store::KeepDropped(const Table& table, SnapshotIds* ids) {
-  if (options_.drop_keep_micros == 0 || table.clamp() != nullptr) return Status::Ok();
+  if (options_.drop_keep_micros == 0 || table.clamp() != nullptr || has_other_sets())
+    return Status::Ok();
   RETURN_IF_ERROR(CheckFeature(Feature::kSnapshots));
   const SnapshotSet& snapshots = engine_->snapshots();
   const bool is_full = snapshots.named() >= options_.snapshots_max;

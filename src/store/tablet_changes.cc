@@ -190,7 +190,7 @@ Status TabletChanges::Init(uint64_t cluster_id) {
   }
   if (!wholes.empty()) RETURN_IF_ERROR(store_.CheckFeature(Feature::kPlacement));
   std::string state;
-  EncodeClusterState({.cluster_id = cluster_id}, tables, &state);
+  EncodeClusterState({.cluster_id = cluster_id, .set = 0, .catalog = 1}, tables, &state);
   store_.BeginMutation();
   store_.mutation_.SetTablets(state);
   for (const Table* table : wholes) {
@@ -200,7 +200,7 @@ Status TabletChanges::Init(uint64_t cluster_id) {
     EncodeTableSchema(schema, &bytes);
     store_.mutation_.SetSchema(table->id(), bytes);
   }
-  return store_.CommitSchema(nullptr);
+  return store_.CommitLocalSchema(nullptr);
 }
 
 Status TabletChanges::End() {
@@ -209,7 +209,7 @@ Status TabletChanges::End() {
   EncodeClusterState({}, {}, &state);
   store_.BeginMutation();
   store_.mutation_.SetTablets(state);
-  return store_.CommitSchema(nullptr);
+  return store_.CommitLocalSchema(nullptr);
 }
 
 Status TabletChanges::Assign(Table& table, std::vector<Tablet> tablets) {
@@ -223,7 +223,7 @@ Status TabletChanges::Assign(Table& table, std::vector<Tablet> tablets) {
   next->Encode(&bytes);
   store_.BeginMutation();
   store_.mutation_.AssignTablets(table.id(), bytes);
-  return store_.CommitSchema(nullptr);
+  return store_.CommitLocalSchema(nullptr);
 }
 
 Status TabletChanges::Split(Table& table, std::span<const std::string_view> rows) {
@@ -248,12 +248,12 @@ Status TabletChanges::Split(Table& table, std::span<const std::string_view> rows
   store_.BeginMutation();
   if (bounds.size() <= kSplitOpsMax) {
     for (const std::string& bound : bounds) store_.mutation_.SplitTablet(table.id(), bound);
-    return store_.CommitSchema(nullptr);
+    return store_.CommitLocalSchema(nullptr);
   }
   std::string bytes;
   SplitAt(table.tablets()->list(), bounds)->Encode(&bytes);
   store_.mutation_.AssignTablets(table.id(), bytes);
-  return store_.CommitSchema(nullptr);
+  return store_.CommitLocalSchema(nullptr);
 }
 
 Status TabletChanges::Merge(Table& table, std::string_view row) {
@@ -270,7 +270,7 @@ Status TabletChanges::Merge(Table& table, std::string_view row) {
   }
   store_.BeginMutation();
   store_.mutation_.MergeTablets(table.id(), bound);
-  return store_.CommitSchema(nullptr);
+  return store_.CommitLocalSchema(nullptr);
 }
 
 Status TabletChanges::Place(Table& table, const Placement& placement) {
@@ -284,6 +284,14 @@ Status TabletChanges::Place(Table& table, const Placement& placement) {
   }
   if (schema.placement == placement) return Status::Ok();
   RETURN_IF_ERROR(store_.CheckFeature(Feature::kPlacement));
+  // Where the tablets of other sets end, they alone may change.
+  const bool binds = placement.whole || placement.colocate != 0;
+  if (store_.has_other_sets() && binds && !table.tablets()->owns_all()) {
+    return Status::Error(ErrorCode::kCrossSet,
+                         "table " + Quote(table.name()) +
+                             " has rows on other sets: say COLOCATE "
+                             "and WHOLE when it is created; nothing was done");
+  }
   schema.placement = placement;
   std::string bytes;
   EncodeTableSchema(schema, &bytes);

@@ -90,6 +90,12 @@ Engine::~Engine() {
   DestroyTrees(&garbage_);
 }
 
+bool IsBuiltInKeyspace(std::string_view keyspace) {
+  int64_t number = 0;
+  return ParseInt64(keyspace, &number) == NumberError::kNone && number >= 0 &&
+         number < kKeyspacesBuiltIn && FormatInt64(number) == keyspace;
+}
+
 void Engine::AddBuiltInKeyspaces() {
   for (int i = 0; i < kKeyspacesBuiltIn; ++i) keyspaces_[FormatInt64(i)];
 }

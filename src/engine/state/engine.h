@@ -34,6 +34,7 @@
 namespace cellar {
 
 inline constexpr int kKeyspacesBuiltIn{16};  // "0".."15", so that a client's SELECT 0 works
+bool IsBuiltInKeyspace(std::string_view keyspace);
 
 // A name without a table that somebody watches: how often a table has come by it.
 struct WatchedName {
