@@ -131,10 +131,10 @@ void PutMore(uint64_t channel, uint64_t number, std::string_view bytes, std::str
   PutLengthPrefixed(body, bytes);
 }
 
-void PutMoved(uint64_t channel, uint64_t number, bool lost, std::string* body) {
+void PutMoved(uint64_t channel, uint64_t number, MovedHow how, std::string* body) {
   PutVarint64(body, channel);
   PutVarint64(body, number);
-  body->push_back(lost ? '\1' : '\0');
+  body->push_back(static_cast<char>(how));
 }
 
 void PutCancel(uint64_t channel, std::string* body) { PutVarint64(body, channel); }
@@ -220,11 +220,12 @@ bool CallBodyReader::NextMore(uint64_t* channel, uint64_t* number, std::string_v
   return Number(channel) && Number(number) && Bytes(bytes);
 }
 
-bool CallBodyReader::NextMoved(uint64_t* channel, uint64_t* number, bool* lost) {
+bool CallBodyReader::NextMoved(uint64_t* channel, uint64_t* number, MovedHow* how) {
   if (rest_.empty()) return false;
   uint8_t byte = 0;
   if (!Number(channel) || !Number(number) || !Byte(&byte)) return false;
-  *lost = byte != 0;
+  if (byte > static_cast<uint8_t>(MovedHow::kOtherSet)) return ok_ = false;
+  *how = static_cast<MovedHow>(byte);
   return true;
 }
 
@@ -264,7 +265,11 @@ bool CallBodyReader::NextUnblock(uint64_t* channel, uint64_t* number, UnblockHow
 }
 
 bool CallBodyReader::NextUnblocked(uint64_t* channel, uint64_t* number, bool* done) {
-  return NextMoved(channel, number, done);  // of the same form
+  if (rest_.empty()) return false;
+  uint8_t byte = 0;
+  if (!Number(channel) || !Number(number) || !Byte(&byte)) return false;
+  *done = byte != 0;
+  return true;
 }
 
 // --- frames

@@ -17,9 +17,10 @@
 //   kReply    owner  channel v, number of the first call that is answered v, how many are v; LSN
 //                    that the replies depend on: epoch v, seq v; all their bytes (length-prefixed)
 //   kMore     owner  channel v, number of the call v, a part of its reply (length-prefixed)
-//   kMoved    owner  channel v, number of a call v, lost u8: that call and those behind it were not
-//                    carried out and never will be. lost = 1: of those before it that have not been
-//                    answered nobody can say what becomes of them
+//   kMoved    owner  channel v, number of a call v, how u8: that call and those behind it were not
+//                    carried out and never will be. 0: the owner leads no more, or ends the channel;
+//                    1: likewise, and of those before it that have not been answered nobody can say
+//                    what becomes of them; 2: that call concerns what another set has
 //   kCancel   entry  channel v: the client has left, or goes elsewhere
 //   kCredit   entry  channel v, bytes v: so much of the replies has been taken
 //   kWrote    owner  what calls with kCallTells have written: channel v; told v: a commit time, up
@@ -66,6 +67,8 @@ inline constexpr size_t kChannelWindowBytes{1 << 20};
 inline constexpr uint64_t kCallUnblocks{1};
 inline constexpr uint64_t kCallNeighbours{2};  // it understands where the owner says it is
 inline constexpr uint64_t kCallFeatures{kCallUnblocks | kCallNeighbours};
+
+enum class MovedHow : uint8_t { kOwner = 0, kLost = 1, kOtherSet = 2 };
 
 enum class UnblockHow : uint8_t { kTimeout = 0, kError = 1 };
 
@@ -121,7 +124,7 @@ void PutKeyspace(uint64_t channel, std::string_view keyspace, std::string* body)
 void PutCall(const Call& call, std::string* body);
 void PutReply(const CallReply& reply, std::string* body);
 void PutMore(uint64_t channel, uint64_t number, std::string_view bytes, std::string* body);
-void PutMoved(uint64_t channel, uint64_t number, bool lost, std::string* body);
+void PutMoved(uint64_t channel, uint64_t number, MovedHow how, std::string* body);
 void PutCancel(uint64_t channel, std::string* body);
 void PutCredit(uint64_t channel, uint64_t bytes, std::string* body);
 void PutWrote(uint64_t channel, int64_t told_micros, std::span<const WrittenSteps> steps,
@@ -139,7 +142,7 @@ class CallBodyReader {
   bool NextCall(Call* call);
   bool NextReply(CallReply* reply);
   bool NextMore(uint64_t* channel, uint64_t* number, std::string_view* bytes);
-  bool NextMoved(uint64_t* channel, uint64_t* number, bool* lost);
+  bool NextMoved(uint64_t* channel, uint64_t* number, MovedHow* how);
   bool NextCancel(uint64_t* channel);
   bool NextCredit(uint64_t* channel, uint64_t* bytes);
   bool NextWrote(uint64_t* channel, int64_t* told_micros, std::vector<WrittenSteps>* steps);

@@ -68,6 +68,10 @@ Status NoMap() {
 }  // namespace
 
 const MapCache& ClusterMap::Current(Store& store) {
+  if (table_id_ != 0 && lineage_ == store.lineage()) {
+    const Table* const known = store.TableById(table_id_);
+    if (known != nullptr && known->last_lsn() == lsn_) return map_;
+  }
   MapTables tables(store);
   if (!tables.exist()) {
     map_ = MapCache();
@@ -75,9 +79,6 @@ const MapCache& ClusterMap::Current(Store& store) {
     return map_;
   }
   const Table& table = tables.tablets();
-  const bool is_new =
-      table_id_ == table.id() && lineage_ == store.lineage() && lsn_ == table.last_lsn();
-  if (is_new) return map_;
   if (const Status loaded = tables.Load(&map_); !loaded.ok()) {
     Log(LogSeverity::kWarning, "The cluster's map cannot be read: " + loaded.text());
     map_ = MapCache();
@@ -90,13 +91,37 @@ const MapCache& ClusterMap::Current(Store& store) {
   return map_;
 }
 
-Claims ClusterMap::ClaimsOf(Store& store) {
+TabletsByTable ClusterMap::MappedTo(uint64_t set) const {
+  TabletsByTable tablets;
+  for (const auto& [id, table] : map_.tables()) {
+    std::vector<Tablet> list;
+    for (const MapEntry& entry : table.tablets)
+      if (entry.set == set) list.push_back({entry.begin, entry.end, entry.epoch});
+    if (list.empty()) continue;
+    if (Tablets::Pointer made = Tablets::Make(std::move(list)); made != nullptr)
+      tablets.emplace(id, std::move(made));
+  }
+  return tablets;
+}
+
+Claims ClusterMap::ClaimsOf(Store& store) const {
   Claims claims;
+  // A set that has not reported owns what the map says.
+  std::map<uint64_t, TabletsByTable> others;
+  for (const MapTables::SetRow& set : sets_) {
+    if (set.number == store.engine().cluster().set) continue;
+    const auto found = claims_.find(set.number);
+    others.emplace(set.number, found == claims_.end() ? MappedTo(set.number) : found->second);
+  }
   const Engine& engine = store.engine();
   for (const Table* table = engine.FindTableFrom(0); table != nullptr;
        table = engine.FindTableFrom(table->id() + 1)) {
     claims[table->id()] = {.name = NameOf(*table),
                            .sets = {{engine.cluster().set, table->shared_tablets()}}};
+    for (const auto& [set, tablets] : others) {
+      const auto found = tablets.find(table->id());
+      if (found != tablets.end()) claims[table->id()].sets.push_back({set, found->second});
+    }
   }
   return claims;
 }
@@ -121,7 +146,11 @@ MapChange ClusterMap::Plan(Store& store, const Claims& claims) {
 
 // Another leader may have written the map, and another state another one.
 void ClusterMap::BeginLook(Store& store, uint32_t term) {
-  if (term != term_ || store.lineage() != seen_lineage_) seen_.clear();
+  if (term != term_ || store.lineage() != seen_lineage_) {
+    seen_.clear();
+    claims_.clear();
+  }
+  (void)Sets(store);
   term_ = term;
   seen_lineage_ = store.lineage();
   (void)Current(store);
@@ -184,8 +213,113 @@ Status ClusterMap::Begin(Store& store, uint32_t term, const Founding& founding) 
   return Status::Ok();
 }
 
+Result<uint64_t> ClusterMap::Admit(Store& store, uint32_t term, uint64_t id, std::string what,
+                                   std::string why) {
+  MapTables tables(store);
+  if (!tables.exist()) return NoMap();
+  BeginLook(store, term);
+  ASSIGN_OR_RETURN(const std::vector<MapTables::SetRow> sets, tables.Sets());
+  uint64_t number = 0;
+  for (const MapTables::SetRow& set : sets) {
+    if (set.id == id)
+      return Status::Error(ErrorCode::kErr, fmt::format("it is set {} already", set.number));
+    number = std::max(number, set.number + 1);
+  }
+  if (number >= kClusterSetsMax) {
+    return Status::Error(ErrorCode::kTooLarge,
+                         fmt::format("a cluster has at most {} sets", kClusterSetsMax));
+  }
+  // What it is to be told of must be able to be told.
+  RETURN_IF_ERROR(CatalogChanges::Whole(store.engine()).status());
+  const Status done = AsOne(store, [&]() -> Status {
+    const ClusterEvent event =
+        EventAt(store, fmt::format("{} is set {}", what, number), std::move(why));
+    RETURN_IF_ERROR(tables.WriteSet(number, fmt::format("{:016x}", id), event.unix_ms));
+    return tables.AddEvent(event);
+  });
+  RETURN_IF_ERROR(done);
+  (void)Sets(store);
+  return number;
+}
+
+const std::vector<MapTables::SetRow>& ClusterMap::Sets(Store& store) {
+  if (sets_table_id_ != 0 && sets_lineage_ == store.lineage()) {
+    const Table* const known = store.TableById(sets_table_id_);
+    if (known != nullptr && known->last_lsn() == sets_lsn_) return sets_;
+  }
+  MapTables tables(store);
+  if (!tables.exist()) {
+    sets_.clear();
+    sets_table_id_ = 0;
+    return sets_;
+  }
+  if (store.in_transaction()) return sets_;
+  Result<std::vector<MapTables::SetRow>> sets = tables.Sets();
+  if (!sets.ok()) {
+    Log(LogSeverity::kWarning, "The cluster's sets cannot be read: " + sets.status().text());
+    return sets_;
+  }
+  sets_ = *std::move(sets);
+  sets_lineage_ = store.lineage();
+  sets_table_id_ = tables.sets().id();
+  sets_lsn_ = tables.sets().last_lsn();
+  return sets_;
+}
+
+void ClusterMap::TakeClaims(uint64_t set, TabletsByTable tablets) {
+  TabletsByTable& known = claims_[set];
+  const auto forget = [this](const TabletsByTable& some, const TabletsByTable& others) {
+    for (const auto& [id, list] : some) {
+      const auto found = others.find(id);
+      if (found == others.end() || found->second->list() != list->list()) seen_.erase(id);
+    }
+  };
+  forget(tablets, known);
+  forget(known, tablets);
+  known = std::move(tablets);
+  seen_lsn_ = Lsn{};
+}
+
+// Each goes to the set that has the fewest then, the first ones to those of lower numbers.
+std::vector<uint64_t> ClusterMap::Deal(size_t tablets) {
+  std::map<uint64_t, size_t> counts;
+  for (const MapTables::SetRow& set : sets_) counts[set.number] = 0;
+  for (const auto& [id, table] : map_.tables()) {
+    if (table.name.starts_with(std::string(kClusterKeyspace) + "/")) continue;
+    for (const MapEntry& entry : table.tablets)
+      if (const auto found = counts.find(entry.set); found != counts.end()) ++found->second;
+  }
+  std::vector<uint64_t> dealt;
+  for (size_t i = 0; i < tablets; ++i) {
+    const auto least =
+        std::min_element(counts.begin(), counts.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    dealt.push_back(least->first);
+    ++least->second;
+  }
+  return dealt;
+}
+
+// A set that has not been heard yet owns them from when it takes the change.
+Status ClusterMap::Keep(Store& store, const CatalogChange& change) {
+  RETURN_IF_ERROR(MapTables(store).WriteChange(change));
+  for (const CatalogChange::Part& part : change.parts) {
+    std::string_view bytes = part.tablets;
+    Tablets::Pointer tablets = Tablets::Decode(&bytes);
+    CELLAR_ASSERT(tablets != nullptr);
+    const auto found = claims_.find(part.set);
+    TabletsByTable& claims =
+        found != claims_.end() ? found->second : claims_[part.set] = MappedTo(part.set);
+    claims[part.table_id] = std::move(tablets);
+    seen_.erase(part.table_id);
+  }
+  return Status::Ok();
+}
+
 Status ClusterMap::End(Store& store) {
   CELLAR_ASSERT(store.engine().cluster().active());
+  if (has_others())
+    return Status::Error(ErrorCode::kErr, fmt::format("the cluster has {} sets", sets_.size()));
   for (const auto& [id, claimed] : ClaimsOf(store)) {
     if (claimed.sets[0].tablets->owns_all()) continue;
     return Status::Error(ErrorCode::kErr, "this set does not own all of table " + claimed.name);

@@ -24,13 +24,15 @@
 #include "cluster/map_cache.h"
 #include "cluster/map_check.h"
 #include "cluster/map_tables.h"
+#include "engine/state/cluster_state.h"
 #include "engine/table/tablets.h"
+#include "store/catalog_changes.h"
 
 namespace cellar {
 
 class Store;
 
-class ClusterMap {
+class ClusterMap final : public CatalogKeeper {
  public:
   // --- any node of set 0
   // As the store has it now; empty outside of a cluster. O(1), and O(tablets) after a change that
@@ -46,6 +48,9 @@ class ClusterMap {
   // CLUSTER INIT, as one record. The errors of TabletChanges::Init and MapTables::Create.
   // REQUIRES: no transaction.
   Status Begin(Store& store, uint32_t term, const Founding& founding);
+  // CLUSTER ADMIT: the set of that id gets the next number. ERR: it has one.
+  Result<uint64_t> Admit(Store& store, uint32_t term, uint64_t id, std::string what,
+                         std::string why);
   // CLUSTER END, likewise.
   Status End(Store& store);
   // Makes the map say what the tables say. Nothing happens inside of a transaction, or without a
@@ -62,6 +67,17 @@ class ClusterMap {
   static constexpr size_t kFaultsTold{1000};
   std::vector<std::string> Check(Store& store, uint32_t term);
 
+  // --- several sets
+  // All of the cluster, ascending; outside of one none. O(1) while they do not change.
+  const std::vector<MapTables::SetRow>& Sets(Store& store);
+  // What another set has reported to own.
+  void TakeClaims(uint64_t set, TabletsByTable tablets);
+
+  // --- CatalogKeeper
+  bool has_others() const override { return sets_.size() > 1; }
+  std::vector<uint64_t> Deal(size_t tablets) override;
+  Status Keep(Store& store, const CatalogChange& change) override;
+
  private:
   // What the map was last made of.
   struct Seen {
@@ -70,7 +86,9 @@ class ClusterMap {
   };
 
   // Of all tables, as this set says; of those alone that are not as they were seen.
-  static Claims ClaimsOf(Store& store);
+  Claims ClaimsOf(Store& store) const;
+  // What a set that has not reported owns, as the map says.
+  TabletsByTable MappedTo(uint64_t set) const;
   Claims ChangedClaims(Store& store) const;
   // What the map must become since it was looked at; the tables of `claims` are those.
   MapChange Plan(Store& store, const Claims& claims);
@@ -82,6 +100,11 @@ class ClusterMap {
   void Took(Store& store, MapChange change);
   static ClusterEvent EventAt(const Store& store, std::string what, std::string why);
 
+  std::vector<MapTables::SetRow> sets_;
+  uint64_t sets_table_id_{0};
+  Lsn sets_lsn_{};
+  uint64_t sets_lineage_{0};
+  std::map<uint64_t, TabletsByTable> claims_;  // of other sets, of this term
   MapCache map_;
   // What map_ was loaded from; no table: from nothing.
   uint64_t lineage_{0};

@@ -154,13 +154,15 @@ Status EntryLink::OnKeyspaces(CallBodyReader body) {
 Status EntryLink::OnMoves(CallBodyReader body) {
   uint64_t channel = 0;
   uint64_t number = 0;
-  bool lost = false;
-  while (body.NextMoved(&channel, &number, &lost)) {
+  MovedHow how{};
+  while (body.NextMoved(&channel, &number, &how)) {
+    if (how != MovedHow::kOtherSet) ++refusals_;
     CallClient* const client = Find(channel);
     if (client == nullptr) continue;
     RETURN_IF_ERROR(client->calls_.Moved(number));
     bounced_ += client->calls_.moved_calls();
-    if (lost) {
+    if (how == MovedHow::kOtherSet) client->OnOtherSet();
+    if (how == MovedHow::kLost) {
       End(client, client->calls_.Fate());
     } else {
       GiveBackIfDue(client);

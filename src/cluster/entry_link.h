@@ -38,6 +38,8 @@ class CallClient {
   // Bytes of what it is answered next. `whole`: the calls are answered with them, and the replies
   // depend on `lsn`; else they are a part of one reply.
   virtual void OnReply(std::string_view bytes, bool whole, Lsn lsn) = 0;
+  // What it was asked last concerns what another set has; OnMoved comes, or OnUnknown.
+  virtual void OnOtherSet() {}
   // The channel is gone, and what its session knew (watches). Nothing of the requests was done.
   virtual void OnMoved(std::string requests) = 0;
   // The channel is gone, and nobody knows what becomes of a call: the client must not be told
@@ -131,6 +133,8 @@ class EntryLink {
   size_t call_memory_bytes() const;
   // Calls that the owner has sent back, so far.
   uint64_t bounced() const { return bounced_; }
+  // How often it has said that it is the owner no more, so far.
+  uint64_t refusals() const { return refusals_; }
 
  private:
   static constexpr size_t kChannelBytes{48};  // of a node of clients_, about
@@ -155,6 +159,7 @@ class EntryLink {
   size_t call_bytes_{0};
   bool all_busy_{false};  // no channel was idle when room was needed, nor has one come to be since
   uint64_t bounced_{0};
+  uint64_t refusals_{0};
   std::unordered_map<uint64_t, CallClient*> clients_;
   std::vector<CallClient*> owed_;
   std::vector<WrittenSteps> written_;  // of one client

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <memory>
 #include <utility>
 
@@ -18,6 +19,7 @@ constexpr std::string_view kTabletsTable{kClusterTables[0]};
 constexpr std::string_view kSetsTable{kClusterTables[1]};
 constexpr std::string_view kOptionsTable{kClusterTables[2]};
 constexpr std::string_view kEventsTable{kClusterTables[3]};
+constexpr std::string_view kCatalogTable{kClusterTables[4]};
 constexpr std::string_view kFamily{"f"};
 constexpr std::string_view kHeadRow{"0/0"};
 
@@ -68,11 +70,17 @@ Table* MapTables::Find(std::string_view name) const {
 bool MapTables::exist() const {
   return store_.engine().cluster().active() && Find(kTabletsTable) != nullptr &&
          Find(kSetsTable) != nullptr && Find(kOptionsTable) != nullptr &&
-         Find(kEventsTable) != nullptr;
+         Find(kEventsTable) != nullptr && Find(kCatalogTable) != nullptr;
 }
 
 const Table& MapTables::tablets() const {
   const Table* const table = Find(kTabletsTable);
+  CELLAR_ASSERT(table != nullptr);
+  return *table;
+}
+
+const Table& MapTables::sets() const {
+  const Table* const table = Find(kSetsTable);
   CELLAR_ASSERT(table != nullptr);
   return *table;
 }
@@ -85,7 +93,8 @@ Status MapTables::Create() {
       {kTabletsTable, "table=u64/number=u64"},
       {kSetsTable, "u64"},
       {kOptionsTable, "utf8"},
-      {kEventsTable, "-u64"}};
+      {kEventsTable, "-u64"},
+      {kCatalogTable, "u64"}};
   FamilyOptions options;
   options.versions_max = 1;
   const std::vector<NewFamily> families{{.name = kFamily, .options = options}};
@@ -204,6 +213,56 @@ Status MapTables::Clear() {
 Status MapTables::WriteSet(uint64_t set, std::string_view id, int64_t unix_ms) {
   CELLAR_ASSERT(store_.in_transaction());
   return Put(kSetsTable, FormatUint64(set), {{"id", id}, {"joined", FormatInt64(unix_ms)}});
+}
+
+Status MapTables::WriteChange(const CatalogChange& change) {
+  CELLAR_ASSERT(store_.in_transaction());
+  std::string bytes;
+  EncodeCatalogChange(change, &bytes);
+  return Put(kCatalogTable, FormatUint64(change.number), {{"change", bytes}});
+}
+
+Status MapTables::ForgetChanges(uint64_t number) {
+  CELLAR_ASSERT(store_.in_transaction());
+  for (const Row& row : Rows(kCatalogTable, UINT64_MAX)) {
+    uint64_t its = 0;
+    if (!ParseNumber(row.key, &its) || its > number) break;
+    RETURN_IF_ERROR(Delete(kCatalogTable, row.key));
+  }
+  return Status::Ok();
+}
+
+Result<std::vector<MapTables::SetRow>> MapTables::Sets() {
+  std::vector<SetRow> sets;
+  for (const Row& row : Rows(kSetsTable, UINT64_MAX)) {
+    SetRow set;
+    const std::string_view id = row.Text("id");
+    const auto read = std::from_chars(id.data(), id.data() + id.size(), set.id, 16);
+    const bool whole = ParseNumber(row.key, &set.number) && read.ec == std::errc{} &&
+                       read.ptr == id.data() + id.size();
+    if (!whole) {
+      return Status::Error(ErrorCode::kCorruption,
+                           fmt::format("row {} of {}/{} is not as it was written", row.key,
+                                       kClusterKeyspace, kSetsTable));
+    }
+    sets.push_back(set);
+  }
+  return sets;
+}
+
+uint64_t MapTables::FirstChange() {
+  const std::vector<Row> rows = Rows(kCatalogTable, 1);
+  uint64_t number = 0;
+  return !rows.empty() && ParseNumber(rows[0].key, &number) ? number : 0;
+}
+
+bool MapTables::ReadChange(uint64_t number, CatalogChange* change) {
+  for (const Row& row : Rows(kCatalogTable, UINT64_MAX)) {
+    uint64_t its = 0;
+    if (ParseNumber(row.key, &its) && its == number)
+      return DecodeCatalogChange(row.Text("change"), change);
+  }
+  return false;
 }
 
 Status MapTables::WriteOption(std::string_view name, std::string_view value) {

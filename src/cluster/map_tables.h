@@ -7,6 +7,8 @@
 //            0/0                  version, floor, next: of the map (map_cache.h)
 //   sets     u64                  id (of the set, 16 hexadecimal digits), joined (Unix ms)
 //   options  utf8                 value: of each option that has been set
+//   catalog  u64                  change: of the schema, by number, until every set has it
+//                                 (store/catalog_changes.h)
 //   events   -u64                 time (Unix ms), what, why; the newest kEventsMax, newest first
 //
 // Numbers are decimal texts. Tablets have numbers of their own and not their starts as keys, since
@@ -19,8 +21,10 @@
 #include <string_view>
 #include <vector>
 
+#include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "cluster/map_cache.h"
+#include "store/catalog_changes.h"
 
 namespace cellar {
 
@@ -34,7 +38,8 @@ struct ClusterEvent {
 };
 
 // The names of all of them.
-inline constexpr std::string_view kClusterTables[] = {"tablets", "sets", "options", "events"};
+inline constexpr std::string_view kClusterTables[] = {"tablets", "sets", "options", "events",
+                                                      "catalog"};
 
 class MapTables {
  public:
@@ -46,6 +51,7 @@ class MapTables {
   bool exist() const;
   // The table of the tablets: what it holds changes with its last_lsn(). REQUIRES: exist().
   const Table& tablets() const;
+  const Table& sets() const;  // likewise
 
   // Keyspace and tables, empty. BUSYKEY: there is a keyspace of that name. REQUIRES: the store is
   // part of no cluster yet; a transaction.
@@ -60,9 +66,22 @@ class MapTables {
   // As if nothing had been there: before the Write of a map that was made anew.
   Status Clear();
   Status WriteSet(uint64_t set, std::string_view id, int64_t unix_ms);
+  Status WriteChange(const CatalogChange& change);
+  // Those up to `number` go. REQUIRES: a transaction.
+  Status ForgetChanges(uint64_t number);
   Status WriteOption(std::string_view name, std::string_view value);
   Status AddEvent(const ClusterEvent& event);
 
+  struct SetRow {
+    uint64_t number{0};
+    uint64_t id{0};
+  };
+  // CORRUPTION if one is not as it was written.
+  Result<std::vector<SetRow>> Sets();
+  // The number of the oldest change that is kept; 0: none is.
+  uint64_t FirstChange();
+  // False: it is not kept.
+  bool ReadChange(uint64_t number, CatalogChange* change);
   std::map<std::string, std::string> Options();
   std::vector<ClusterEvent> Events(uint64_t count);  // newest first
 

@@ -135,13 +135,19 @@ void OwnerLink::NoteEnd(Channel* channel) {
 
 bool OwnerLink::Try(Channel* channel, std::string_view text, uint8_t flags) {
   if (channel->running) return false;
-  switch (channel->servant->MayExecute(flags)) {
+  channel->leaves = false;
+  switch (channel->servant->MayExecute(text, flags)) {
     case CallServant::Readiness::kNow:
       break;
     case CallServant::Readiness::kLater:
       return false;
     case CallServant::Readiness::kNever:
-      Move(channel);
+      Move(channel, MovedHow::kOwner);
+      return false;
+    case CallServant::Readiness::kOtherSet:
+      // What was executed is answered first, so that nothing of it is lost.
+      channel->leaves = true;
+      MoveIfDue(channel);
       return false;
   }
   if (!channel->servant->Execute(text, flags)) return false;
@@ -160,13 +166,20 @@ void OwnerLink::Pump(Channel* channel) {
     channel->queue.pop_front();
   }
   if (channel->servant != nullptr) Answer(channel);
+  MoveIfDue(channel);
+}
+
+void OwnerLink::MoveIfDue(Channel* channel) {
+  const bool due = channel->servant != nullptr && channel->leaves && !channel->running &&
+                   channel->answered == channel->executed;
+  if (due) Move(channel, MovedHow::kOtherSet);
 }
 
 // Replies leave whole, so that a read whose owner dies can be asked again; but for one that is long
 // or does not fit into what the client has room for.
 void OwnerLink::Answer(Channel* channel) {
   CallServant& servant = *channel->servant;
-  if (servant.ended()) return Move(channel);
+  if (servant.ended()) return Move(channel, MovedHow::kOwner);
   const std::string_view released = servant.Released();
   const size_t sendable = std::min(released.size(), channel->window);
   size_t whole_bytes = 0;
@@ -213,13 +226,13 @@ void OwnerLink::TellWritten(const Channel& channel) {
 }
 
 // What was carried out and has not been answered is lost: what it depends on may never be.
-void OwnerLink::Move(Channel* channel) {
+void OwnerLink::Move(Channel* channel, MovedHow how) {
   if (channel->running && channel->servant->EndIfWaiting()) {
     --channel->executed;
     channel->running = false;
   }
-  const bool lost = channel->answered != channel->executed;
-  PutMoved(channel->number, channel->executed + 1, lost, &frames_.Body(FrameKind::kMoved));
+  if (channel->answered != channel->executed) how = MovedHow::kLost;
+  PutMoved(channel->number, channel->executed + 1, how, &frames_.Body(FrameKind::kMoved));
   channel->servant.reset();
   channel->queue.clear();
   channel->ends.clear();
@@ -247,7 +260,7 @@ void OwnerLink::OnOwnerNoMore() {
   for (const auto& [number, channel] : channels_) {
     if (channel->servant == nullptr) continue;
     Answer(channel.get());  // what may be told still is
-    if (channel->servant != nullptr) Move(channel.get());
+    if (channel->servant != nullptr) Move(channel.get(), MovedHow::kOwner);
   }
 }
 

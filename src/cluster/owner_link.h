@@ -33,10 +33,11 @@ class CallServant {
   virtual void Become(const CallIdentity& identity) = 0;
   enum class Readiness : uint8_t {
     kNow,
-    kLater,  // asked again at the end of each turn
-    kNever,  // this node is the owner no more
+    kLater,     // asked again at the end of each turn
+    kNever,     // this node is the owner no more
+    kOtherSet,  // it is not the owner of what this call concerns
   };
-  virtual Readiness MayExecute(uint8_t flags) = 0;
+  virtual Readiness MayExecute(std::string_view text, uint8_t flags) = 0;
   // Carries a call out, or begins to (running). False: it must wait, and nothing was done.
   virtual bool Execute(std::string_view text, uint8_t flags) = 0;
   virtual bool running() const = 0;
@@ -116,6 +117,7 @@ class OwnerLink {
     size_t window{kChannelWindowBytes};
     bool running{false};
     bool active{false};
+    bool leaves{false};  // for another set, once all that was executed is answered
   };
 
   Status OnChannels(CallBodyReader body);
@@ -130,7 +132,8 @@ class OwnerLink {
   void Pump(Channel* channel);
   void Answer(Channel* channel);
   void TellWritten(const Channel& channel);
-  void Move(Channel* channel);
+  void Move(Channel* channel, MovedHow how);
+  void MoveIfDue(Channel* channel);
   void Activate(Channel* channel);
   static bool Rests(const Channel& channel);
 

@@ -89,7 +89,7 @@ class Servant final : public CallServant {
   Servant(World& world, size_t node, const CallIdentity& identity);
   ~Servant() override;
   void Become(const CallIdentity& identity) override { user_ = identity.user; }
-  Readiness MayExecute(uint8_t flags) override;
+  Readiness MayExecute(std::string_view text, uint8_t flags) override;
   bool Execute(std::string_view text, uint8_t flags) override;
   bool running() const override { return slow_ > 0 || waiting_id_ != 0; }
   bool EndIfWaiting() override;

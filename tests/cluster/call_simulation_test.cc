@@ -22,7 +22,7 @@ Servant::Servant(World& world, size_t node, const CallIdentity& identity)
 
 Servant::~Servant() { world_.nodes_[node_].servants.erase(this); }
 
-CallServant::Readiness Servant::MayExecute(uint8_t flags) {
+CallServant::Readiness Servant::MayExecute(std::string_view, uint8_t flags) {
   const World::Node& node = world_.nodes_[node_];
   if (!node.leads) return Readiness::kNever;
   const bool waits = node.hands_over && (flags & cellar::kCallWrites) != 0;

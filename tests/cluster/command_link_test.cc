@@ -1,5 +1,6 @@
 // What the two ends of a command link say to each other besides calls and replies: what a call has
 // written, the end of a wait, and how many channels there are.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <memory>
@@ -18,11 +19,16 @@ namespace command_link_test {
 
 using namespace cellar;
 
+// A call that concerns another set.
+constexpr uint8_t kElsewhere{1u << 7};
+
 // Waits for others with each call until it is unblocked; then its reply is how.
 class WaitingServant final : public CallServant {
  public:
   void Become(const CallIdentity&) override {}
-  Readiness MayExecute(uint8_t) override { return Readiness::kNow; }
+  Readiness MayExecute(std::string_view, uint8_t flags) override {
+    return (flags & kElsewhere) != 0 ? Readiness::kOtherSet : Readiness::kNow;
+  }
   bool Execute(std::string_view, uint8_t flags) override {
     if ((flags & kCallTells) != 0) written_.push_back({++clock_, clock_});
     running_ = true;
@@ -64,7 +70,10 @@ class WaitingServant final : public CallServant {
 class Client final : public CallClient {
  public:
   void OnReply(std::string_view bytes, bool, Lsn) override { heard += bytes; }
-  void OnMoved(std::string) override { heard += "moved"; }
+  void OnOtherSet() override { heard += "elsewhere,"; }
+  void OnMoved(std::string requests) override {
+    heard += "moved " + std::to_string(std::count(requests.begin(), requests.end(), '*'));
+  }
   void OnUnknown() override { heard += "unknown"; }
   bool TakesMore() const override { return true; }
   bool KeepsChannel() const override { return watches; }
@@ -141,6 +150,32 @@ std::string TextOf(const std::vector<Unblockings::Told>& told) {
   for (const Unblockings::Told& each : told)
     text += std::to_string(each.ticket) + (each.done ? "+" : "-");
   return text;
+}
+
+TEST_CASE("What another set has is sent back once all before it is answered", "[command_link]") {
+  Pair pair;
+  Client client;
+  pair.Ask(&client, kCallWrites);
+  pair.Ask(&client, kCallWrites | kElsewhere);
+  pair.Ask(&client, kCallWrites);
+  pair.Turn();
+  pair.Turn();
+  REQUIRE(client.heard.empty());
+  pair.servant->Finish("+1");
+  pair.Turn();
+  REQUIRE(client.heard == "+1elsewhere,moved 2");
+  REQUIRE(pair.entry.bounced() == 2);
+  REQUIRE(pair.entry.refusals() == 0);
+  // On a channel of its own.
+  pair.Ask(&client, kElsewhere);
+  pair.Turn();
+  REQUIRE(client.heard == "+1elsewhere,moved 2elsewhere,moved 1");
+  pair.Ask(&client, 0);
+  pair.Turn();
+  pair.owner.OnOwnerNoMore();
+  pair.Turn();
+  REQUIRE(client.heard == "+1elsewhere,moved 2elsewhere,moved 1moved 1");
+  REQUIRE(pair.entry.refusals() == 1);
 }
 
 TEST_CASE("Who asks that a client waits no more is told once its reply is here", "[command_link]") {

@@ -22,6 +22,9 @@ size_t BodyBytesMax(FrameKind kind) {
     case FrameKind::kRecords:
     case FrameKind::kAppend:
     case FrameKind::kCall:
+    case FrameKind::kMap:
+    case FrameKind::kReport:
+    case FrameKind::kCut:
       return kFrameBytesLimit - kLengthMin;
     case FrameKind::kReply:
     case FrameKind::kMore:

@@ -46,6 +46,8 @@
 //   kOrder     25  member    ticket u64; what the leader is asked to do u8 (set_order.h); node u64
 //   kOrderAnswer 26 leader   ticket u64; 0 refused, 1 done, 2 not now u8; text (length-prefixed)
 //   kCall ... kCredit: 32 - 38: what is said on command links (cluster/call_frames.h)
+//   kMap, kMapAsk, kReport, kCut, kCutAnswer, kRelease: 39 - 41, 47 - 49: what a node of a cluster
+//              and its director say (cluster/cluster_frames.h)
 //   kMessage   57 member     what is published there (server/message_links.h)
 //   kWrote, kUnblock: 61, 62: on command links
 //
@@ -116,6 +118,12 @@ enum class FrameKind : uint8_t {
   kMoved = 36,
   kCancel = 37,
   kCredit = 38,
+  kMap = 39,
+  kMapAsk = 40,
+  kReport = 41,
+  kCut = 47,
+  kCutAnswer = 48,
+  kRelease = 49,
   kMessage = 57,
   kWrote = 61,
   kUnblock = 62,

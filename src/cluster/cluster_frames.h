@@ -1,0 +1,65 @@
+// What a node of a cluster and its director say to each other (`PEER ... cluster`): the bodies of
+// the frames. The node has dialled; the director is the leader of set 0.
+//
+//   kind       from      body
+//   kReport    node      what its set is, as it knows it (NodeReport): first of all, when that has
+//                        changed, and every few seconds
+//   kMapAsk    node      version v: of the map that it has. The director tells what is new
+//   kCutAnswer node      number v: up to there changes of the schema are committed in its set
+//   kMap       director  what u8, then
+//                        kSets       all sets (set_directory.h)
+//                        kTablets    the map, or what is new in it (MapNews)
+//                        kElsewhere  host b, port v: this node directs nothing, that one may
+//                        kUsers      the users of the cluster, as lines of an aclfile
+//   kCut       director  cluster u64, set v, whole u8, a change of the schema (catalog_changes.h)
+//   kRelease   director  number v: all sets have these changes
+//
+// v: Varint64, b: length-prefixed. A set says what it has, and logs what it is told; who owns what
+// is decided by neither (engine/table/tablets.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cluster/map_cache.h"
+#include "cluster/set_directory.h"
+
+namespace cellar {
+
+// From which version on nodes can be part of a cluster of several sets.
+inline constexpr uint64_t kClusterLinkVersion{1};
+
+struct NodeReport {
+  uint64_t cluster_id{0};  // 0: the set is part of none yet
+  bool leads{false};
+  std::string refusal{};  // what it has, so that it cannot be admitted; empty: it can
+  ClusterSet set{};       // what its leader knows of it; of another node number and id alone
+  uint64_t map_version{0};
+  bool tells_tablets{false};  // then `tablets` is EncodeClusterState of what the set owns
+  std::string tablets{};
+};
+
+enum class MapPart : uint8_t { kSets = 0, kTablets = 1, kElsewhere = 2, kUsers = 3 };
+
+struct SchemaOrder {
+  uint64_t cluster_id{0};
+  uint64_t set{0};
+  bool whole{false};
+  std::string change{};  // EncodeCatalogChange
+};
+
+void EncodeReport(const NodeReport& report, std::string* to);
+[[nodiscard]] bool DecodeReport(std::string_view from, NodeReport* report);
+
+// What is new in `map` since `version`, behind the byte of kTablets: version v, floor v, all u8,
+// count v of tables { id v, name b, count v { begin b, end b, set v, epoch v, version v } }. Tables
+// are whole. If `all` is 1, there are no others.
+void EncodeMapNews(const MapCache& map, uint64_t version, std::string* to);
+// Makes `map` so. False: these are not the bytes of one; then it is as before.
+[[nodiscard]] bool TakeMapNews(std::string_view from, MapCache* map);
+
+void EncodeSchemaOrder(const SchemaOrder& order, std::string* to);
+[[nodiscard]] bool DecodeSchemaOrder(std::string_view from, SchemaOrder* order);
+
+}  // namespace cellar

@@ -1,0 +1,31 @@
+// DirectorDesk: what commands ask of the director's links to the other sets (server/cluster_links.h
+// implements it).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/set_directory.h"
+
+namespace cellar {
+
+// A set that has asked to be taken in.
+struct WaitingSet {
+  ClusterSet set;       // its number means nothing yet
+  std::string refusal;  // why it cannot be; empty: it can
+};
+
+class DirectorDesk {
+ public:
+  virtual ~DirectorDesk() = default;
+  // Ascending by id.
+  virtual std::vector<WaitingSet> Waiting() const = 0;
+  // A set that has not the change of the schema of that number yet; nothing: all have it.
+  virtual std::optional<uint64_t> WhoLacks(uint64_t catalog) const = 0;
+  // A set was admitted: it is told at once.
+  virtual void OnAdmitted() = 0;
+};
+
+}  // namespace cellar
