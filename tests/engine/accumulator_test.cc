@@ -138,6 +138,24 @@ class Kept {
   }
   void Add(const FoldCell& cell) { heap_ += AddToAccumulator(reduce_, cell, data(), &skipped_); }
   void Merge(Kept& other) { heap_ += MergeAccumulator(reduce_, other.data(), data()); }
+  // As another node gets it.
+  void MergeBytes(Kept& other) {
+    std::string bytes;
+    EncodeAccumulator(reduce_, other.data(), &bytes);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      Kept torn(reduce_);
+      std::string_view from = std::string_view(bytes).substr(0, size);
+      REQUIRE_FALSE(DecodeAccumulator(reduce_, &from, torn.data()));
+    }
+    Kept passed(reduce_);
+    std::string_view from = bytes;
+    REQUIRE(DecodeAccumulator(reduce_, &from, passed.data()));
+    REQUIRE(from.empty());
+    std::string again;
+    EncodeAccumulator(reduce_, passed.data(), &again);
+    REQUIRE(again == bytes);
+    Merge(passed);
+  }
   uint64_t skipped() const { return skipped_; }
 
  private:
@@ -185,9 +203,9 @@ TEST_CASE("SUM, AVG, MIN, MAX and COUNT of parts are those of the whole", "[aggr
       counts[part].Add(cell);
     }
     REQUIRE(sums[0].skipped() == texts);
-    sums[1].Merge(sums[2]);
-    maxima[1].Merge(maxima[2]);
-    counts[1].Merge(counts[2]);
+    sums[1].MergeBytes(sums[2]);
+    maxima[1].MergeBytes(maxima[2]);
+    counts[1].MergeBytes(counts[2]);
     REQUIRE(sums[0].as<SumAccumulator>().sum.integers() == integers);
     REQUIRE(sums[1].as<SumAccumulator>().sum.integers() == integers);
     const HeldValue& held = maxima[1].as<ExtremeAccumulator>().value;
@@ -223,7 +241,8 @@ TEST_CASE("Spreads, growths and first and last values of parts are those of the 
           kept[part].Add(cell);
         }
       }
-      for (const size_t part : {2, 3}) kept[1].Merge(kept[part]);
+      kept[1].Merge(kept[2]);
+      kept[1].MergeBytes(kept[3]);
       if (function == Reduce::Function::kVariance) {
         const Spread& whole = *kept[0].as<SpreadAccumulator>().spread;
         const Spread& parts = *kept[1].as<SpreadAccumulator>().spread;

@@ -36,6 +36,10 @@ class KeyCounts {
   // All of them, by key.
   std::vector<std::pair<int64_t, uint64_t>> Sorted() const;
   size_t heap_bytes() const { return slots_.capacity() * sizeof(Slot); }
+  // For another node, which takes it for the same.
+  void Encode(std::string* to) const;
+  // REQUIRES: nothing has been added. False: these are not the bytes of one.
+  [[nodiscard]] bool Decode(std::string_view* from);
 
  private:
   struct Slot {
@@ -59,6 +63,10 @@ class DistinctValues {
   void Add(const DistinctValues& other);
   uint64_t Count() const;
   size_t heap_bytes() const;
+  // For another node, which takes it for the same.
+  void Encode(std::string* to) const;
+  // REQUIRES: nothing has been added. False: these are not the bytes of one.
+  [[nodiscard]] bool Decode(std::string_view* from);
 
  private:
   struct Hash {
@@ -184,5 +192,12 @@ size_t AddToAccumulator(const PlannedReduce& reduce, const FoldRun& run, char* a
                         uint64_t* skipped);
 size_t MergeAccumulator(const PlannedReduce& reduce, const char* from, char* accumulator);
 void EndAccumulator(const PlannedReduce& reduce, char* accumulator);
+
+// For another node, which takes the same plan's for it (accumulator_bytes.cc).
+void EncodeAccumulator(const PlannedReduce& reduce, const char* accumulator, std::string* to);
+// Of one that was begun and nothing has been added to; it is to be ended in any case. False: these
+// are not the bytes of one.
+[[nodiscard]] bool DecodeAccumulator(const PlannedReduce& reduce, std::string_view* from,
+                                     char* accumulator);
 
 }  // namespace cellar

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/coding.h"
 
 namespace cellar {
 namespace {
@@ -95,6 +96,40 @@ AggregateGroup& AggregateGroups::Find(std::string_view key, uint32_t float32_mas
   AggregateGroup* const group = Make(key, float32_mask);
   slots_[at] = {hash, static_cast<uint32_t>(groups_.size())};
   return *group;
+}
+
+void AggregateGroups::Encode(size_t bytes, size_t* at, std::string* to) const {
+  const size_t begin = to->size();
+  for (; *at < groups_.size() && to->size() - begin < bytes; ++*at) {
+    const AggregateGroup* const group = groups_[*at];
+    CELLAR_ASSERT(!group->filled());
+    PutLengthPrefixed(to, group->key(plan_));
+    PutFixed32(to, group->float32_mask());
+    for (const PlannedReduce& reduce : plan_.reduces)
+      EncodeAccumulator(reduce, group->accumulator(reduce), to);
+  }
+}
+
+bool AggregateGroups::Decode(std::string_view from) {
+  // In words, so that they are aligned as in a group.
+  std::vector<uint64_t> scratch(plan_.accumulator_bytes / sizeof(uint64_t) + 1);
+  bool well = true;
+  while (well && !from.empty()) {
+    std::string_view key;
+    uint32_t mask = 0;
+    if (!GetLengthPrefixed(&from, &key) || key.size() > AggregateGroup::kKeyBytesMask ||
+        !GetFixed32(&from, &mask))
+      return false;
+    AggregateGroup& group = Find(key, mask);
+    for (const PlannedReduce& reduce : plan_.reduces) {
+      char* const part = reinterpret_cast<char*>(scratch.data());
+      (void)BeginAccumulator(reduce, part);
+      well = well && DecodeAccumulator(reduce, &from, part);
+      if (well) heap_bytes_ += MergeAccumulator(reduce, part, group.accumulator(reduce));
+      EndAccumulator(reduce, part);
+    }
+  }
+  return well;
 }
 
 bool AggregateGroups::Merge(const AggregateGroups& other, size_t* at, size_t count) {

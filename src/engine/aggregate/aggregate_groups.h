@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -75,6 +76,14 @@ class AggregateGroups {
   // Takes `count` of the groups of another table of the same plan, from the *at-th on, into this
   // one; moves *at. True when there are no more.
   bool Merge(const AggregateGroups& other, size_t* at, size_t count);
+
+  // A part of them for another node: groups from the *at-th on, about `bytes` of them; moves *at.
+  //   key b, mask of f32s u32, accumulators
+  // REQUIRES: none is filled.
+  void Encode(size_t bytes, size_t* at, std::string* to) const;
+  // Merges that into this one. False: these are no bytes of groups of this plan.
+  [[nodiscard]] bool Decode(std::string_view from);
+  void AddSkipped(uint64_t cells) { skipped_ += cells; }
 
   size_t size() const { return groups_.size(); }
   // In the order in which they were made.

@@ -132,7 +132,22 @@ ScanStats AggregateJob::stats() const {
   for (const std::unique_ptr<Helper>& helper : helpers_) AddStats(helper->stats, &stats);
   if (leaves_ == nullptr && helpers_.empty()) stats = scan_->stats();
   stats.groups = std::max(stats.groups, scan_->stats().groups);  // those of conditions too
+  AddStats(added_, &stats);
+  if (!added_.index.empty()) stats.index = added_.index;
   return stats;
+}
+
+bool AggregateJob::AddGroups(std::string_view bytes) {
+  CELLAR_ASSERT(stage_ == Stage::kFold);
+  const bool well = groups_->Decode(bytes);
+  (void)MustEnd();
+  return well;
+}
+
+void AggregateJob::AddExamined(const ScanStats& stats, uint64_t skipped) {
+  AddStats(stats, &added_);
+  if (!stats.index.empty()) added_.index = stats.index;
+  groups_->AddSkipped(skipped);
 }
 
 // --- folding

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "base/os/worker_pool.h"
@@ -64,6 +65,14 @@ class AggregateJob {
   void Detach(const std::vector<std::string>& split_keys);
   // Is a Detach with split keys going to use them?
   bool WantsSplitKeys() const;
+
+  // Before Pull, of a job whose scan finds nothing: groups that others have folded by the same
+  // plan, and what they have examined. False: these are no bytes of groups. status() may be an
+  // error.
+  [[nodiscard]] bool AddGroups(std::string_view bytes);
+  void AddExamined(const ScanStats& stats, uint64_t skipped);
+  // The groups as they are folded, for another node. REQUIRES: as of groups(); no FILL.
+  const AggregateGroups& folded() const { return *groups_; }
 
   const Status& status() const { return status_; }
   const Scan& scan() const { return *scan_; }
@@ -111,6 +120,7 @@ class AggregateJob {
   std::unique_ptr<LeafFold> leaves_;  // dies before the scan
   std::vector<KeyRange> ranges_;      // of the leaves
   ScanStats stats_;                   // of pieces that are done
+  ScanStats added_;                   // of others
   Stage stage_{Stage::kFold};
   Status status_;
   std::unique_ptr<GroupFill> fill_;

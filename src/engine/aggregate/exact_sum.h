@@ -13,6 +13,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/text/number.h"
 
@@ -27,6 +29,10 @@ class LongAccumulator {
   void Add(const LongAccumulator& other);
   // Rounded to nearest, ties to even; infinite where that is beyond all doubles.
   double Round() const;
+  // For another node, which takes it for the same.
+  void Encode(std::string* to) const;
+  // REQUIRES: nothing has been added. False: these are not the bytes of one.
+  [[nodiscard]] bool Decode(std::string_view* from);
 
  private:
   static constexpr size_t kDigits{70};
@@ -56,6 +62,10 @@ class ExactSum {
   }
   // Held besides the object itself.
   size_t heap_bytes() const { return rare_ == nullptr ? 0 : sizeof(LongAccumulator); }
+  // For another node, which takes it for the same.
+  void Encode(std::string* to) const;
+  // REQUIRES: nothing has been added. False: these are not the bytes of one.
+  [[nodiscard]] bool Decode(std::string_view* from);
 
  private:
   static int128_t Join(uint64_t high, uint64_t low) {

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "engine/aggregate/aggregate_value.h"
 #include "engine/aggregate/cell_place.h"
@@ -29,6 +31,10 @@ class Growth {
   // From the first to the last cell. REQUIRES: not empty().
   uint64_t micros() const { return static_cast<uint64_t>(last_micros_ - first_micros_); }
   size_t heap_bytes() const { return sum_.heap_bytes(); }
+  // For another node, which takes it for the same.
+  void Encode(std::string* to) const;
+  // REQUIRES: nothing has been added. False: these are not the bytes of one.
+  [[nodiscard]] bool Decode(std::string_view* from);
 
  private:
   void AddStep(const Number& earlier, const Number& later);

@@ -12,6 +12,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "engine/aggregate/aggregate_value.h"
 
@@ -25,6 +27,10 @@ class Spread {
   // Of the sample; NaN where an infinity has been added. REQUIRES: count() >= 2.
   double Variance() const;
   double Deviation() const;
+  // For another node, which takes it for the same.
+  void Encode(std::string* to) const;
+  // REQUIRES: nothing has been added. False: these are not the bytes of one.
+  [[nodiscard]] bool Decode(std::string_view* from);
 
  private:
   // From origin_.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "engine/aggregate/cell_place.h"
@@ -46,6 +47,10 @@ class TimedValue {
   std::string_view stored() const { return bytes().substr(row_key_bytes_ + qualifier_bytes_); }
   // Held besides the object itself.
   size_t heap_bytes() const { return capacity_; }
+  // For another node, which takes it for the same.
+  void Encode(std::string* to) const;
+  // REQUIRES: nothing has been added. False: these are not the bytes of one.
+  [[nodiscard]] bool Decode(std::string_view* from);
 
  private:
   static char* Append(std::string_view bytes, char* to) {

@@ -66,6 +66,7 @@ struct RowOptions {
   // Somebody else asks them, of each row that is given: here they help to find rows at most.
   bool where_elsewhere{false};
   std::optional<double> sample;  // probability of each row
+  uint64_t seed{0};              // of what is drawn; 0: another one each time
   bool no_index{false};          // NOINDEX: none that is not named
   bool cells_wanted{true};       // false: nobody looks at them, only whether a row has one
   // Nobody looks in which order they come, and none goes on later, if there are at most so many.

@@ -118,6 +118,8 @@ class Scan {
   // Where it goes on after the row (or, `inside_row`, after the cell) given out last.
   virtual ScanPosition PositionAfterRow() const = 0;
   virtual ScanPosition PositionAfterCell() const = 0;
+  // Where a scan of rows behind those of this one goes on in the same group of EACH.
+  virtual ScanPosition PositionInGroup() const = 0;
 
   // Number of cells that may be examined before Next() says kPause; kUnlimited inside EXEC.
   virtual void SetBudget(uint64_t cells) = 0;

@@ -27,6 +27,8 @@ class EachGroup {
     rows_ = 0;
     rows_before_ = 0;
     front_.clear();
+    left_.clear();
+    left_rows_ = 0;
   }
   // Goes on from a position, which stands in a group with this front.
   void Resume(const ScanPosition& from, std::string_view front) {
@@ -52,9 +54,13 @@ class EachGroup {
   bool full() const { return rows_ >= rows_max_; }
   // The scan jumps: gives the encoded components of the group that it leaves.
   std::string Leave() {
-    rows_ = 0;
-    return std::exchange(front_, {});
+    left_rows_ = std::exchange(rows_, 0);
+    left_ = std::exchange(front_, {});
+    return left_;
   }
+  // The group that was given out of last, and how many rows: what Resume takes.
+  std::string_view last() const { return front_.empty() ? left_ : front_; }
+  uint64_t last_rows() const { return front_.empty() ? left_rows_ : rows_; }
   // Given out so far, with the last one and without it.
   uint64_t rows() const { return rows_; }
   uint64_t rows_before() const { return rows_before_; }
@@ -65,6 +71,8 @@ class EachGroup {
   uint64_t rows_{0};
   uint64_t rows_before_{0};
   std::string front_;
+  std::string left_;
+  uint64_t left_rows_{0};
 };
 
 }  // namespace cellar

@@ -556,6 +556,13 @@ ScanPosition IndexScan::PositionAfterCell() const {
   return position;
 }
 
+ScanPosition IndexScan::PositionInGroup() const {
+  ScanPosition position = PositionAtEntry();
+  position.row_key = each_.last().substr(named_ || each_.last().empty() ? 0 : values_.size());
+  position.group_rows = each_.last_rows();
+  return position;
+}
+
 ScanShape IndexScan::shape() const {
   static constexpr std::string_view kSources[]{"rows", "entries", "keys", "nothing"};
   return {.index_order = &order_,

@@ -78,6 +78,7 @@ class IndexScan final : public Scan {
   ScanPosition PositionAtRow() const override;
   ScanPosition PositionAfterRow() const override;
   ScanPosition PositionAfterCell() const override;
+  ScanPosition PositionInGroup() const override;
   void SetBudget(uint64_t cells) override { budget_ = cells; }
   void Detach() override;
   const ScanStats& stats() const override { return stats_; }

@@ -41,6 +41,7 @@ class RowListScan final : public Scan {
   ScanPosition PositionAtRow() const override { return {}; }
   ScanPosition PositionAfterRow() const override { return {}; }
   ScanPosition PositionAfterCell() const override { return {}; }
+  ScanPosition PositionInGroup() const override { return {}; }
   void SetBudget(uint64_t cells) override { budget_ = cells; }
   void Detach() override;
   size_t memory_bytes() const override {

@@ -285,6 +285,14 @@ ScanPosition TableScan::PositionAfterCell() const {
   return position;
 }
 
+ScanPosition TableScan::PositionInGroup() const {
+  ScanPosition position;
+  position.seed = seed_;
+  position.row_key = each_.last();
+  position.group_rows = each_.last_rows();
+  return position;
+}
+
 std::vector<bool> TableScan::Groups() const {
   const TableSchema& schema = view_->schema();
   std::vector<bool> groups(schema.groups.size(), false);

@@ -49,6 +49,7 @@ class TableScan final : public Scan {
   ScanPosition PositionAtRow() const override;
   ScanPosition PositionAfterRow() const override;
   ScanPosition PositionAfterCell() const override;
+  ScanPosition PositionInGroup() const override;
   void SetBudget(uint64_t cells) override { budget_ = cells; }
   void Detach() override;
   TableScan* Close() override;

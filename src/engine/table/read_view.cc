@@ -26,7 +26,7 @@ void ReadView::Detach() {
   pinned->table_id = table_->id();
   pinned->schema = *schema_;
   pinned->schema.access = nullptr;
-  if (clamp_ != nullptr) pinned->clamp = table_->shared_tablets();
+  if (clamp_ != nullptr) pinned->clamp = table_->shared_shown();
   for (const FamilySchema& family : schema_->families) pinned->all_live.push_back(all_live(family));
   pinned->has_ghosts = has_ghosts();
   pinned->rows = rows();

@@ -49,7 +49,7 @@ class ReadView {
   ReadView(const Table& table, int64_t now_micros)
       : table_(&table),
         schema_(&table.schema()),
-        clamp_(table.clamp()),
+        clamp_(table.shown()),
         now_micros_(table.ReadTime(now_micros)) {}
   ReadView(const ReadView&) = delete;
   ReadView& operator=(const ReadView&) = delete;
@@ -60,7 +60,7 @@ class ReadView {
     table_ = &table;
     schema_ = &table.schema();
     now_micros_ = table.ReadTime(now_micros);
-    clamp_ = table.clamp();
+    clamp_ = table.shown();
     finger_ = {};
     if (restricted_ != nullptr) [[unlikely]] {
       restricted_.reset();
@@ -87,8 +87,10 @@ class ReadView {
   // goes over them passes by: ranges of rows are cut by CompileRows.
   const Tablets* clamp() const { return clamp_; }
   bool Owns(std::string_view row_key) const { return clamp_ == nullptr || clamp_->Owns(row_key); }
-  // Table::CheckOwned. REQUIRES: attached.
-  Status CheckOwned(std::string_view row_key) const { return table_->CheckOwned(row_key); }
+  // As Table::CheckOwned. REQUIRES: attached.
+  Status CheckOwned(std::string_view row_key) const {
+    return Owns(row_key) ? Status::Ok() : table_->NotOwned(row_key);
+  }
   int64_t now_micros() const { return now_micros_; }
   // True if every stored cell of the family is live.
   bool all_live(const FamilySchema& family) const;

@@ -116,10 +116,19 @@ std::unique_ptr<Table> Table::Freeze(uint64_t id, std::string snapshot, int64_t 
 void Table::SetTablets(Tablets::Pointer tablets) {
   tablets_ = std::move(tablets);
   clamp_ = tablets_ == nullptr || tablets_->owns_all() ? nullptr : tablets_.get();
+  if (piece_ == nullptr) shown_ = clamp_;
+}
+
+void Table::ShowPiece(Tablets::Pointer piece) {
+  piece_ = std::move(piece);
+  shown_ = piece_ != nullptr ? piece_.get() : clamp_;
 }
 
 Status Table::CheckOwned(std::string_view row_key) const {
-  if (clamp_ == nullptr || clamp_->Owns(row_key)) return Status::Ok();
+  return clamp_ == nullptr || clamp_->Owns(row_key) ? Status::Ok() : NotOwned(row_key);
+}
+
+Status Table::NotOwned(std::string_view row_key) const {
   std::string row;
   const bool decoded = schema_.key.Decode(row_key, &row);
   CELLAR_ASSERT(decoded);

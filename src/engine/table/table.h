@@ -200,7 +200,14 @@ class Table {
   // Of a row that a client names, where there is a clamp(): TRYAGAIN unless the set owns it.
   // Commands come to its owner; who comes elsewhere has read an older map.
   Status CheckOwned(std::string_view row_key) const;
+  Status NotOwned(std::string_view row_key) const;
   void SetTablets(Tablets::Pointer tablets);
+  // What reads and sliced changes that begin now may see of it: clamp(), or the part of it that a
+  // call is for. Null: every row.
+  const Tablets* shown() const { return shown_; }
+  const Tablets::Pointer& shared_shown() const { return piece_ != nullptr ? piece_ : tablets_; }
+  // From now on they see these rows alone; null: as before. REQUIRES: the set owns them all.
+  void ShowPiece(Tablets::Pointer piece);
 
   // --- indexes
   bool has_indexes() const { return indexes_ != nullptr && !indexes_->empty(); }
@@ -320,6 +327,8 @@ class Table {
   TableCounters counters_;
   Tablets::Pointer tablets_;
   const Tablets* clamp_{nullptr};  // of tablets_
+  Tablets::Pointer piece_;         // null: none is asked for
+  const Tablets* shown_{nullptr};  // of piece_, else clamp_
   std::vector<Group> groups_;
   TableWatches watches_;
   std::optional<uint64_t> swept_changes_;  // since the schema is what it is
