@@ -109,6 +109,7 @@ Result<bool> PeerGreeting::Take(std::string_view bytes, std::string* rest) {
     // +PEER version cluster [features [machine socket]] node
     const std::vector<std::string_view> words = WordsOf(line);
     node_ = HexWord(words.back());
+    cluster_ = words.size() > 2 ? HexWord(words[2].substr(0, 16)) : 0;
     features_ = words.size() > 4 ? HexWord(words[3]) : 0;
     neighbour_ = {};
     if (words.size() == 7) neighbour_ = {HexWord(words[4]), SocketPath(words[5])};

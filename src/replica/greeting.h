@@ -36,6 +36,8 @@ class PeerGreeting {
   Result<bool> Take(std::string_view bytes, std::string* rest);
   // Who has accepted; 0: it was not told.
   uint64_t node() const { return node_; }
+  // Of which set it is; 0: it was not told.
+  uint64_t cluster() const { return cluster_; }
   // What it knows, of what this node has said that it does; 0 of an older version.
   uint64_t features() const { return features_; }
   // Where it is; nowhere, if it has not said.
@@ -45,6 +47,7 @@ class PeerGreeting {
   std::string replies_;
   int awaited_{0};
   uint64_t node_{0};
+  uint64_t cluster_{0};
   uint64_t features_{0};
   Neighbour neighbour_;
 };

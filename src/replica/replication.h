@@ -195,9 +195,10 @@ class Replication {
                               std::string_view node, std::string_view purpose,
                               std::string_view features);
 
-  // PEER of a member that will call: its id, or why it is refused.
+  // PEER of a node that will call: its id, or why it is refused. It must be a member of this set,
+  // or one of another set that the caller of this knows (`is_known`).
   Result<uint64_t> CheckCaller(std::string_view version, std::string_view cluster,
-                               std::string_view node) const;
+                               std::string_view node, bool is_known) const;
   // What is said first on a link that was dialled.
   std::string BeginGreeting(PeerGreeting* greeting, std::string_view purpose,
                             uint64_t features) const;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/os/log.h"
 #include "cluster/entry_link.h"
 #include "cluster/owner_link.h"
@@ -24,12 +25,15 @@ class CommandLinks::EntryEnd final : public PeerHandler {
   static constexpr int64_t kNearPatienceMicros{1'000'000};
 
  public:
-  EntryEnd(CommandLinks& links, uint64_t node, NodeAddress address)
-      : links_(links), node_(node), address_(std::move(address)) {}
+  // `set_id`: of which set it must be; 0: the own one.
+  EntryEnd(CommandLinks& links, uint64_t node, NodeAddress address, uint64_t set_id)
+      : links_(links), node_(node), set_id_(set_id), address_(std::move(address)) {}
   ~EntryEnd() override { Drop(); }
 
   void Begin() { Dial(); }
   uint64_t node() const { return node_; }
+  bool is_own() const { return set_id_ == 0; }
+  int64_t dialled_micros() const { return dialled_micros_; }
   bool stands() const { return greeted_ && link_ != nullptr; }
   bool dead() const { return dead_; }
   bool unblocks() const { return (greeting_.features() & kCallUnblocks) != 0; }
@@ -79,18 +83,18 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     std::string rest;
     const Result<bool> done = greeting_.Take(bytes, &rest);
     const bool greets = !done.ok() || *done;
-    if (greets && is_near_ && (!done.ok() || greeting_.node() != node_))
+    if (greets && is_near_ && (!done.ok() || !IsExpected()))
       return DialFarAway("another node is there");
     if (!done.ok()) {
       // An older version, or one that has been set up otherwise: it is not asked all the time.
-      links_.refused_node_ = node_;
+      if (is_own()) links_.refused_node_ = node_;
       links_.refused_micros_ = links_.now() + kRefusedMicros;
       Log(LogSeverity::kNotice,
           fmt::format("Commands are not passed on to {:016x}: {}", node_, done.status().text()));
-      return Fail(done.status().text());
+      return Lose(done.status().text());
     }
     if (!*done) return;
-    if (greeting_.node() != node_) return Fail("another node is there");
+    if (!IsExpected()) return Lose("another node is there");
     if (IsNeighbour()) {
       Drop();
       is_near_ = true;
@@ -98,7 +102,7 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     }
     greeted_ = true;
     used_micros_ = links_.now();
-    links_.refused_node_ = 0;
+    if (is_own()) links_.refused_node_ = 0;
     links_.WakeAll();
     if (!rest.empty()) Read(rest);
   }
@@ -107,7 +111,7 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     link_ = nullptr;
     dialling_ = false;
     if (is_near_ && !greeted_ && !dead_) return DialFarAway(why);
-    Fail(why);
+    Lose(why);
   }
 
  private:
@@ -137,13 +141,23 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     Frame frame;
     while (!dead_) {
       const Result<bool> next = reader_.Next(&frame);
-      if (!next.ok()) return Fail(next.status().text());
+      if (!next.ok()) return Lose(next.status().text());
       if (!*next) return;
       const uint64_t before = entry_.bounced();
+      const uint64_t refusals = entry_.refusals();
       const Status taken = entry_.OnFrame(frame);
       links_.figures_.bounced += entry_.bounced() - before;
-      if (!taken.ok()) return Fail(taken.text());
+      if (!taken.ok()) return Lose(taken.text());
+      if (entry_.refusals() != refusals) links_.targets_.Failed(node_, links_.now());
     }
+  }
+  bool IsExpected() const {
+    return greeting_.node() == node_ && (set_id_ == 0 || greeting_.cluster() == set_id_);
+  }
+  // Another member of its set may be asked instead.
+  void Lose(std::string_view why) {
+    links_.targets_.Failed(node_, links_.now());
+    Fail(why);
   }
   void Drop() {
     if (std::exchange(dialling_, false)) links_.dialler_.CancelDial(this);
@@ -154,6 +168,7 @@ class CommandLinks::EntryEnd final : public PeerHandler {
 
   CommandLinks& links_;
   const uint64_t node_;
+  const uint64_t set_id_;
   const NodeAddress address_;
   PeerLink* link_{nullptr};
   PeerGreeting greeting_;
@@ -232,6 +247,55 @@ class CommandLinks::OwnerEnd final : public PeerHandler {
       std::make_unique<OwnerLink>(static_cast<CallServants&>(links_))};
   FrameReader reader_{FrameKind::kCall, FrameKind::kChannel, FrameKind::kCancel, FrameKind::kCredit,
                       FrameKind::kUnblock};
+};
+
+// Both ends at once: what this node asks of itself, as the leader of its set, is carried out as
+// what another node passes on.
+class CommandLinks::LocalEnd {
+ public:
+  explicit LocalEnd(CommandLinks& links) : links_(links) {}
+
+  EntryLink& entry() { return entry_; }
+  size_t memory_bytes() const { return entry_.memory_bytes() + owner_.memory_bytes(); }
+  // Something waits to be carried out, which needs a turn whose records go to the log.
+  bool asks() { return !entry_.frames().empty(); }
+  void Deliver() {
+    links_.caller_ = {links_.host_.replication().node(), "here"};
+    Carry(&entry_.frames(), &to_owner_,
+          [this](const Frame& frame) { return owner_.OnFrame(frame); });
+  }
+  void OnTurn() {
+    entry_.OnTurn();
+    if (owner_.channels() == 0) return;
+    owner_.OnTurn();
+    Carry(&owner_.frames(), &to_entry_,
+          [this](const Frame& frame) { return entry_.OnFrame(frame); });
+  }
+  // The entry hears of it at the end of the turn.
+  void OnOwnerNoMore() { owner_.OnOwnerNoMore(); }
+
+ private:
+  template <typename Take>
+  void Carry(CallFrames* from, FrameReader* reader, const Take& take) {
+    if (from->empty()) return;
+    reader->Add(from->Take(links_.Head()));
+    Frame frame;
+    while (true) {
+      const Result<bool> next = reader->Next(&frame);
+      CELLAR_ASSERT(next.ok());  // it is what this node has said
+      if (!*next) return;
+      const Status taken = take(frame);
+      CELLAR_ASSERT(taken.ok());
+    }
+  }
+
+  CommandLinks& links_;
+  EntryLink entry_;
+  OwnerLink owner_{static_cast<CallServants&>(links_)};
+  FrameReader to_owner_{FrameKind::kCall, FrameKind::kChannel, FrameKind::kCancel,
+                        FrameKind::kCredit, FrameKind::kUnblock};
+  FrameReader to_entry_{FrameKind::kReply,   FrameKind::kMore,  FrameKind::kMoved,
+                        FrameKind::kChannel, FrameKind::kWrote, FrameKind::kUnblock};
 };
 
 }  // namespace cellar

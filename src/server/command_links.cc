@@ -13,6 +13,7 @@
 #include "commands/catalog/command_table.h"
 #include "commands/clients/set_users.h"
 #include "commands/cluster/cluster_part.h"
+#include "commands/cluster/scatter.h"
 #include "commands/config/config.h"
 #include "commands/session/services.h"
 #include "commands/session/tracking.h"
@@ -21,6 +22,7 @@
 #include "server/command_link_ends.h"
 #include "server/connection/connection.h"
 #include "server/local_reads.h"
+#include "server/remote_asks.h"
 
 namespace cellar {
 namespace {
@@ -51,9 +53,9 @@ const CommandEntry* FirstOfNode(const TransactionState& transaction) {
   return nullptr;
 }
 
-bool ReadsData(const TransactionState& transaction) {
-  return std::any_of(transaction.queue.begin(), transaction.queue.end(),
-                     [](const QueuedCommand& queued) { return queued.command->Has(kReadonly); });
+// Whether it is an EXEC that runs its queue, unless something watched has changed.
+bool EndsWatched(const Session& session, const CommandEntry& command) {
+  return command.Is(CommandRole::kExec) && session.in_multi() && !session.transaction->aborted;
 }
 
 size_t BytesOf(const Session& session, Arguments args) {
@@ -64,108 +66,17 @@ size_t BytesOf(const Session& session, Arguments args) {
 
 }  // namespace
 
-// --- PassedClient
-
-PassedClient::~PassedClient() {
-  links_.LetGo(this);
-  TellAskers(unblockings.Lost());
-}
-
-// Messages that came in the middle of a reply leave behind it (PushTarget).
-void PassedClient::OnReply(std::string_view bytes, bool whole, Lsn lsn) {
-  Session& session = connection_.session;
-  if (lsn.seq > seen.seq) seen = lsn;
-  if (session.ended()) return;
-  session.output.Append(bytes);
-  session.in_command = !whole;
-  session.last_activity_micros = links_.host_.now_micros();
-  if (whole && session.pushes != nullptr) {
-    session.AddGate(session.output.size(), std::exchange(session.pushes_depend_on, Lsn{}));
-    session.output.Append(session.pushes->view());
-    session.pushes.reset();
-  }
-  TellAskers(unblockings.Replied(calls().first()));
-  if (calls().empty()) {
-    if (transaction != nullptr) watches = false;
-    // What was read in it this node does not know, so the client shall keep nothing of it.
-    if (transaction != nullptr && session.tracking != nullptr && ReadsData(*transaction))
-      links_.host_.services().tracking.TellEverything(links_.host_, session);
-    transaction.reset();
-    session.switches.waits_elsewhere = skips = false;
-    EndHolding();
-  }
-  if (whole) since_micros = 0;
-  if (whole && waits) links_.Wake(this);
-  links_.host_.ScheduleFlush(session);
-}
-
-void PassedClient::OnMoved(std::string requests) {
-  Session& session = connection_.session;
-  watches_lost = watches_lost || watches;
-  watches = session.switches.waits_elsewhere = session.in_command = false;
-  TellAskers(unblockings.Lost());
-  if (session.ended()) return;
-  EndHolding();
-  // It stands alone, and goes without a reply the next time too.
-  if (std::exchange(skips, false) && !requests.empty()) session.reply_mode = ReplyMode::kSkipping;
-  if (transaction != nullptr) {
-    CELLAR_ASSERT(session.transaction == nullptr);
-    session.transaction = std::move(transaction);
-    requests = "*1\r\n$4\r\nEXEC\r\n";
-  }
-  connection_.GiveBack(requests);
-  if (requests.empty()) return links_.Wake(this);
-  // Who leads now may not be known yet: a moment later it is tried again, not for ever.
-  ++links_.figures_.retried;
-  if (since_micros == 0) since_micros = links_.now();
-  session.postponed = true;
-  links_.Hold(this);
-}
-
-void PassedClient::OnUnknown() {
-  Session& session = connection_.session;
-  ++links_.figures_.closed;
-  TellAskers(unblockings.Lost());
-  // Behind the replies that are complete.
-  if (std::exchange(session.in_command, false)) session.End();
-  session.EndAfterReplies();
-  transaction.reset();
-  links_.host_.ScheduleFlush(session);
-}
-
-void PassedClient::OnWrote(int64_t told_micros, std::span<const WrittenSteps> steps) {
-  Session& session = connection_.session;
-  if (session.tracking == nullptr) return;
-  session.tracking->passed.Add(told_micros, steps);
-  links_.host_.services().tracking.TellHeld(links_.host_, session);
-}
-
-void PassedClient::EndHolding() {
-  Session& session = connection_.session;
-  if (session.tracking == nullptr) return;
-  session.tracking->passed.End();
-  links_.host_.services().tracking.TellHeld(links_.host_, session);
-}
-
-void PassedClient::OnUnblocked(uint64_t number, bool done) {
-  TellAskers(unblockings.Answered(number, done));
-}
-
-void PassedClient::TellAskers(const std::vector<Unblockings::Told>& told) {
-  using Unblocked = CommandLinks::Unblocked;
-  for (const Unblockings::Told& each : told)
-    links_.AnswerUnblocking(each.ticket, each.done ? Unblocked::kYes : Unblocked::kNo);
-}
-
-bool PassedClient::TakesMore() const {
-  const Session& session = connection_.session;
-  return session.output.size() + session.output_in_flight < Session::kOutputPauseBytes / 2;
-}
-
 // --- what is passed on
 
 CommandLinks::CommandLinks(Host& host, ReplicationHost& dialler)
-    : host_(host), dialler_(dialler), messages_(host, dialler) {}
+    : host_(host),
+      dialler_(dialler),
+      messages_(host, dialler),
+      cluster_(host, dialler),
+      local_(std::make_unique<LocalEnd>(*this)),
+      asks_(std::make_unique<RemoteAsks>(
+          host, [this](uint64_t set) { return AnyLinkTo(set); },
+          [this](uint64_t set) { return LateText(set); })) {}
 
 CommandLinks::~CommandLinks() = default;
 
@@ -178,22 +89,29 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
                          Doing doing) const {
   // What another node has passed on is not passed on once more.
   const bool is_own = static_cast<const ConnectedSession&>(session).connection != nullptr;
-  if (!is_own || !host_.services().config.cluster_forward || set() == nullptr || set()->open())
-    return false;
+  if (!is_own || set() == nullptr) return false;
+  const PassedClient* const client = ClientOf(session);
+  if (host_.routes()) {
+    const bool queues = session.in_multi() && !command.Has(kImmediate);
+    const CommandRoute route = queues ? CommandRoute() : Route(session, command, args);
+    if (IsAway(route)) return !IsScattered(route, command);
+    // What was watched is not known any more, wherever that was.
+    if (EndsWatched(session, command) && client != nullptr && LostWatches(*client)) return true;
+  }
+  if (!host_.services().config.cluster_forward || set()->open()) return false;
   const bool refused = refused_node_ != 0 && refused_node_ == set()->set().leader();
   if (refused && now() < refused_micros_) return false;
-  const PassedClient* const client = ClientOf(session);
-  const bool watched = client != nullptr && (client->watches || client->watches_lost);
+  const bool watched = client != nullptr && (client->watches() || client->watches_lost);
   switch (command.role) {
     case CommandRole::kWatch:
     case CommandRole::kWait:  // it asks about what this connection has written
       return !session.in_multi();
     case CommandRole::kUnwatch:
-      return watched && !session.in_multi();
+      return watched && !client->WatchesAway() && !session.in_multi();
     case CommandRole::kUserChange:
       return SetUsers::AreOfSet(host_) && !session.in_multi();
     case CommandRole::kExec:
-      if (!session.in_multi() || session.transaction->aborted) return false;
+      if (!EndsWatched(session, command)) return false;
       if (watched || !session.transaction->watches.empty()) return true;
       break;
     case CommandRole::kOfNode:
@@ -202,6 +120,25 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
       break;
   }
   return doing.writes || (doing.reads && ReadsElsewhere(session, command, args));
+}
+
+bool CommandLinks::IsScattered(const CommandRoute& route, const CommandEntry& command) {
+  return route.Is(CommandRoute::Kind::kSeveral) && ScatterCommands::Takes(command);
+}
+
+bool CommandLinks::Scatters(const Session& session, const CommandEntry& command,
+                            Arguments args) const {
+  const bool is_own = static_cast<const ConnectedSession&>(session).connection != nullptr;
+  const bool queues = session.in_multi() && !command.Has(kImmediate);
+  return is_own && !queues && host_.routes() && ScatterCommands::Takes(command) &&
+         IsScattered(Route(session, command, args), command);
+}
+
+CommandHandler CommandLinks::scatterer() const { return &ScatterCommands::Begin; }
+
+// Who leads now does not know what its predecessor watched.
+bool CommandLinks::LostWatches(const PassedClient& client) const {
+  return client.watches_lost || (set()->open() && client.WatchesOn(kOwnSet));
 }
 
 bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& command,
@@ -245,7 +182,17 @@ CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry&
     Hold(client);
     return Outcome::kWaits;
   }
-  if (!SetUsers::AreKnown(host_)) return Wait(client, doing, error);
+  if (!SetUsers::AreKnown(host_))
+    return Wait(
+        client, [&] { return LateText(*client, kOwnSet, doing); }, error);
+  CommandRoute route = host_.routes() ? Route(session, command, args) : CommandRoute();
+  if (route.Is(CommandRoute::Kind::kSeveral)) {
+    *error = std::move(route.error);
+    return Outcome::kRefused;
+  }
+  if (route.Is(CommandRoute::Kind::kUnknown))
+    return Wait(
+        client, [&route] { return route.error; }, error);
   if (const CommandEntry* const other = is_exec ? FirstOfNode(*session.transaction) : nullptr;
       other != nullptr) {
     *error = fmt::format(
@@ -254,34 +201,57 @@ CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry&
     return Outcome::kRefused;
   }
   const bool watches_here = session.transaction != nullptr && !session.transaction->watches.empty();
-  if (is_exec && (watches_here || client->watches_lost)) {
-    client->watches_lost = false;
-    if (client->watches) EndWatches(client);
+  if (is_exec && (watches_here || LostWatches(*client))) {
+    // What is under way knows of no watches any more.
+    if (client->under_way()) {
+      Hold(client);
+      return Outcome::kWaits;
+    }
+    client->EndWatches();
     return Outcome::kNull;
   }
-  const auto leader = session.switches.redirects ? set()->KnownLeader() : std::nullopt;
-  if (leader && (is_exec || command.row->keys.row != 0)) {
-    *error = fmt::format("REDIRECT {}:{}", leader->host, leader->port);
-    return Outcome::kRefused;
+  return PassTo(IsAway(route) ? route.set : kOwnSet, session, command, args, doing, error);
+}
+
+CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
+                                             const CommandEntry& command, Arguments args,
+                                             Doing doing, std::string* error) {
+  PassedClient* const client = ClientOf(session);
+  const bool is_exec = command.Is(CommandRole::kExec);
+  const auto late = [&] { return LateText(*client, set, doing); };
+  const bool redirects = session.switches.redirects && (is_exec || command.row->keys.row != 0);
+  if (redirects || !host_.services().config.cluster_forward) {
+    if (const auto leader = LeaderOf(set); leader) {
+      *error = fmt::format("REDIRECT {}:{}", leader->host, leader->port);
+      return Outcome::kRefused;
+    }
+    if (!redirects) return Wait(client, late, error);
   }
-  EntryEnd* const end = LeaderLink();
-  const bool may_pass = end != nullptr && end->entry().MayPass(*client);
-  if (may_pass && !end->entry().MakeRoom(*client)) {
-    const Outcome outcome = Wait(client, doing, error);
+  PassedChannel& channel = client->ChannelTo(set);
+  if (client->under_way() && client->current() != &channel) {
+    Hold(client);
+    return Outcome::kWaits;
+  }
+  EntryEnd* const end = LinkTo(set);
+  const bool may_pass = end != nullptr && end->entry().MayPass(channel);
+  if (may_pass && !end->entry().MakeRoom(channel)) {
+    const Outcome outcome = Wait(client, late, error);
     if (outcome == Outcome::kRefused)
       *error = "TRYAGAIN too many clients have commands under way at the leader";
     return outcome;
   }
   // A leader may send calls back again and again: that ends, too.
-  if (!may_pass || IsLate(*client)) return Wait(client, doing, error);
-  PutCall(end, client, session, command, args, doing);
+  if (!may_pass || IsLate(*client)) return Wait(client, late, error);
+  client->SetCurrent(&channel);
+  PutCall(&end->entry(), &channel, session, command, args, doing);
   session.switches.waits_elsewhere = session.switches.waits_elsewhere || command.Has(kBlocking);
   // What waits for others may do so for ever, and nothing is to be held back for as long, nor
   // behind it.
   if (session.switches.waits_elsewhere) client->EndHolding();
   client->skips = session.reply_mode == ReplyMode::kSkipping;
-  if (command.Is(CommandRole::kWatch)) client->watches = true;
-  if (command.Is(CommandRole::kUnwatch)) client->watches = client->watches_lost = false;
+  client->reads_away = client->reads_away || (set != kOwnSet && doing.reads);
+  if (command.Is(CommandRole::kWatch)) channel.watches = true;
+  if (command.Is(CommandRole::kUnwatch)) channel.watches = client->watches_lost = false;
   if (is_exec) client->transaction = std::move(session.transaction);
   ++figures_.calls_out;
   return Outcome::kPassed;
@@ -290,20 +260,21 @@ CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry&
 // An EXEC stands alone, since what it takes with it is the session's; so does what goes without a
 // reply, in case it must be asked again.
 bool CommandLinks::IsFull(const PassedClient& client, bool is_exec) const {
-  if (client.calls().empty()) return false;
+  if (!client.under_way()) return false;
   if (is_exec || client.transaction != nullptr || client.skips) return true;
-  if (client.calls().bytes() > kClientBytesMax) return true;
-  return client.link() != nullptr && client.link()->call_bytes() > kLinkBytesMax;
+  const PassedChannel& channel = *client.current();
+  if (channel.calls().bytes() > kClientBytesMax) return true;
+  return channel.link() != nullptr && channel.link()->call_bytes() > kLinkBytesMax;
 }
 
-void CommandLinks::PutCall(EntryEnd* end, PassedClient* client, const Session& session,
+void CommandLinks::PutCall(EntryLink* link, PassedChannel* channel, const Session& session,
                            const CommandEntry& command, Arguments args, Doing doing) {
   const CallIdentityView identity{
       .user = session.user_name,
       .keyspace = session.keyspace,
       .address = session.address,
       .version = static_cast<uint8_t>(session.version == RespVersion::k3 ? 3 : 2)};
-  std::string* const text = end->entry().Begin(client, identity);
+  std::string* const text = link->Begin(channel, identity);
   if (command.Is(CommandRole::kExec)) {
     PutTransaction(*session.transaction, text);
   } else {
@@ -313,11 +284,13 @@ void CommandLinks::PutCall(EntryEnd* end, PassedClient* client, const Session& s
   uint8_t flags = 0;
   if (doing.writes) flags |= kCallWrites;
   if (session.reply_mode != ReplyMode::kOn) flags |= kCallMute;
-  if (doing.writes && session.tracking != nullptr && session.tracking->noloop) {
+  // Of another set's steps no invalidation here tells.
+  const bool tells = channel->is_own() && doing.writes && session.tracking != nullptr;
+  if (tells && session.tracking->noloop) {
     flags |= kCallTells;
     session.tracking->passed.Begin();
   }
-  end->entry().Pass(client, flags);
+  link->Pass(channel, flags);
 }
 
 // MULTI, what has been queued, EXEC.
@@ -335,19 +308,17 @@ void CommandLinks::PutTransaction(const TransactionState& transaction, std::stri
 }
 
 // Nothing has been sent on, so that an error may still say that nothing was done.
-CommandPassing::Outcome CommandLinks::Wait(PassedClient* client, Doing doing, std::string* error) {
+CommandPassing::Outcome CommandLinks::Wait(PassedClient* client,
+                                           const std::function<std::string()>& late,
+                                           std::string* error) {
   if (client->since_micros == 0) client->since_micros = now();
   if (!IsLate(*client)) {
     Hold(client);
     return Outcome::kWaits;
   }
   client->since_micros = 0;
-  const auto leader = set()->KnownLeader();
-  const bool behind = !doing.writes && IsBehind(*client, true);
-  *error = !leader  ? "CLUSTERDOWN no leader: " + set()->NoLeaderText()
-           : behind ? "TRYAGAIN what this connection has been told of has not come here yet"
-                    : fmt::format("CLUSTERDOWN no leader: {}:{} does not answer", leader->host,
-                                  leader->port);
+  *error = late();
+  client->misled = false;
   return Outcome::kRefused;
 }
 
@@ -356,9 +327,11 @@ bool CommandLinks::IsLate(const PassedClient& client) const {
          now() - client.since_micros >= host_.services().config.cluster_wait * 1000;
 }
 
+bool CommandLinks::waits() const { return !waiting_.empty() || asks_->waits(); }
+
 bool CommandLinks::HoldsBack(Session& session) {
   PassedClient* const client = ClientOf(session);
-  if (client == nullptr || client->calls().empty()) return false;
+  if (client == nullptr || !client->under_way()) return false;
   Hold(client);
   return true;
 }
@@ -371,7 +344,8 @@ bool CommandLinks::Lags(Session& session, const CommandEntry& command, Doing doi
     return false;
   const bool in_feeds = doing.reads && ReadsFeeds(session, command);
   if (!IsBehind(*client, in_feeds)) return false;
-  const bool waits = Wait(client, {.writes = false, .reads = true}, error) == Outcome::kWaits;
+  const auto late = [&] { return LateText(*client, kOwnSet, {.writes = false, .reads = true}); };
+  const bool waits = Wait(client, late, error) == Outcome::kWaits;
   if (waits && in_feeds) AskForSync(client->since_micros);
   using Lags = PassedClient::Lags;
   client->lags = !waits ? Lags::kNo : in_feeds ? Lags::kFeeds : Lags::kState;
@@ -407,30 +381,30 @@ void CommandLinks::WakeLagging() {
 }
 
 // DISCARD and RESET end watches wherever they are kept, and so does an EXEC that is refused here.
+// One that this node carries out, since it leads by now, knows nothing of them.
 void CommandLinks::OnRunsHere(Session& session, const CommandEntry& command) {
   PassedClient* const client = ClientOf(session);
   if (client == nullptr) return;
   client->since_micros = 0;
-  const bool ends = command.Is(CommandRole::kEndsWatches) || command.Is(CommandRole::kExec);
-  if (ends && (client->watches || client->watches_lost)) EndWatches(client);
-}
-
-void CommandLinks::EndWatches(PassedClient* client) {
-  CELLAR_ASSERT(client->calls().empty());
-  client->watches = client->watches_lost = false;
-  if (client->link() != nullptr) client->link()->Leave(client);
+  client->misled = false;
+  const bool ends = command.Is(CommandRole::kEndsWatches) || command.Is(CommandRole::kExec) ||
+                    command.Is(CommandRole::kUnwatch);
+  if (!ends || !(client->watches() || client->watches_lost)) return;
+  if (command.Is(CommandRole::kExec) && session.in_multi()) session.transaction->broken = true;
+  client->EndWatches();
 }
 
 uint64_t CommandLinks::AskToUnblock(Session& session, UnblockReason reason) {
   PassedClient* const client = ClientOf(session);
-  if (client == nullptr || client->calls().empty()) return 0;
-  const auto end = std::find_if(entries_.begin(), entries_.end(), [client](const auto& each) {
-    return &each->entry() == client->link();
+  if (client == nullptr || !client->under_way()) return 0;
+  PassedChannel* const channel = client->current();
+  const auto end = std::find_if(entries_.begin(), entries_.end(), [channel](const auto& each) {
+    return &each->entry() == channel->link();
   });
   if (end == entries_.end() || !(*end)->unblocks()) return 0;
   const bool error = reason == UnblockReason::kError;
-  (*end)->entry().Unblock(client, error ? UnblockHow::kError : UnblockHow::kTimeout);
-  client->unblockings.Ask(client->calls().first(), ++unblocking_last_);
+  (*end)->entry().Unblock(channel, error ? UnblockHow::kError : UnblockHow::kTimeout);
+  client->unblockings.Ask(channel->calls().first(), ++unblocking_last_);
   unblockings_[unblocking_last_] = Unblocked::kNotYet;
   return unblocking_last_;
 }
@@ -460,8 +434,8 @@ void CommandLinks::LetGo(PassedClient* client) {
 
 void CommandLinks::Wake(PassedClient* client) {
   // On a node that leads by now nothing asks any more what is under way.
-  const bool leads = set() != nullptr && set()->open();
-  if (!client->waits || (leads && !client->calls().empty())) return;
+  const bool leads = set() != nullptr && set()->open() && !host_.routes();
+  if (!client->waits || (leads && client->under_way())) return;
   LetGo(client);
   client->lags = PassedClient::Lags::kNo;
   Session& session = client->connection().session;
@@ -473,7 +447,7 @@ void CommandLinks::Wake(PassedClient* client) {
 void CommandLinks::WakeAll() {
   const std::vector<PassedClient*> waiting = waiting_;
   for (PassedClient* client : waiting)
-    if (client->calls().empty() || client->since_micros != 0) Wake(client);
+    if (!client->under_way() || client->since_micros != 0) Wake(client);
 }
 
 // --- links
@@ -488,27 +462,6 @@ FrameHead CommandLinks::Head() const {
           .echo_micros = 0};
 }
 
-CommandLinks::EntryEnd* CommandLinks::LeaderLink() {
-  const uint64_t leader = set()->set().leader();
-  if (leader == 0) return nullptr;
-  for (const auto& end : entries_)
-    if (end->node() == leader && !end->dead()) return end->stands() ? end.get() : nullptr;
-  const auto address = set()->KnownLeader();
-  if (!address || now() < redial_micros_) return nullptr;
-  redial_micros_ = now() + kRedialMicros;
-  entries_.push_back(std::make_unique<EntryEnd>(*this, leader, *address));
-  entries_.back()->Begin();
-  return nullptr;
-}
-
-PeerHandler* CommandLinks::Accept(PeerLink* link, uint64_t node) {
-  const SetMember* const member = set()->set().members().Find(node);
-  CELLAR_ASSERT(member != nullptr);
-  owners_.push_back(std::make_unique<OwnerEnd>(*this, link, node,
-                                               fmt::format("{}:{}", member->host, member->port)));
-  return owners_.back().get();
-}
-
 std::unique_ptr<CallServant> CommandLinks::MakeServant(const CallIdentity& identity) {
   return std::make_unique<CommandServant>(host_, static_cast<CommandServantHost&>(*this),
                                           servant_id_++, caller_, identity);
@@ -516,11 +469,15 @@ std::unique_ptr<CallServant> CommandLinks::MakeServant(const CallIdentity& ident
 
 void CommandLinks::OnTurn(Lsn released) {
   released_ = released;
+  UpdateRoutes();
   SetUsers::TakeOver(host_);
   WakeLagging();
   messages_.OnTurn();
+  cluster_.OnTurn();
+  asks_->OnTurn();
   for (const auto& end : owners_) end->OnTurn();
   for (const auto& end : entries_) end->OnTurn();
+  local_->OnTurn();
   std::erase_if(owners_, [](const auto& end) { return end->dead(); });
   std::erase_if(entries_, [](const auto& end) { return end->dead(); });
 }
@@ -529,6 +486,8 @@ void CommandLinks::OnTurn(Lsn released) {
 // now.
 void CommandLinks::OnRoleChanged() {
   if (set() == nullptr) return;
+  cluster_.OnRoleChanged();
+  UpdateRoutes();
   if (set()->open()) {
     host_.ForEachSession([this](Session& session) {
       if (ClientOf(session) != nullptr && HoldsBack(session)) session.postponed = true;
@@ -541,6 +500,7 @@ void CommandLinks::OnRoleChanged() {
 void CommandLinks::OnOwnerNoMore(Lsn released) {
   released_ = released;
   for (const auto& end : owners_) end->OnOwnerNoMore();
+  local_->OnOwnerNoMore();
 }
 
 // A link to one that leads no more is given up when it has had the time to say what is to be said.
@@ -549,13 +509,14 @@ void CommandLinks::OnTick() {
   if (set() == nullptr) return;
   SetUsers::Found(host_);
   ClusterPart::Tend(host_);
+  cluster_.OnTick();
   memory_bytes_ = CountMemory();
   const bool closes_idle = now() >= idle_micros_;
   if (closes_idle) idle_micros_ = now() + kIdleMicros;
   const uint64_t leader = set()->set().leader();
   for (const auto& end : entries_) {
     if (closes_idle) end->entry().CloseIdle();
-    const bool stale = leader != 0 && end->node() != leader;
+    const bool stale = end->is_own() && leader != 0 && end->node() != leader;
     const bool rests = end->stands() && end->entry().calls() == 0;
     if (stale && (rests || now() >= stale_micros_)) end->Fail("it leads no more");
     if (!end->dead() && end->IsIdle(now())) end->Fail("nothing is passed on");
@@ -574,7 +535,10 @@ bool CommandLinks::answers_first() const {
                      [](const auto& end) { return end->entry().calls_due() > 0; });
 }
 
-void CommandLinks::OnPoll() { WakeAll(); }
+void CommandLinks::OnPoll() {
+  WakeAll();
+  asks_->OnTurn();
+}
 
 void CommandLinks::ForEachSession(const std::function<void(Session&)>& visit) {
   const std::vector<CommandServant*> servants = servants_;
@@ -591,17 +555,20 @@ Session* CommandLinks::FindSession(uint64_t id) const {
 }
 
 bool CommandLinks::has_tasks() const {
-  return std::any_of(servants_.begin(), servants_.end(),
+  return local_->asks() ||
+         std::any_of(servants_.begin(), servants_.end(),
                      [](const CommandServant* servant) { return servant->running(); });
 }
 
 bool CommandLinks::tasks_proceed() const {
-  return std::any_of(servants_.begin(), servants_.end(), [](CommandServant* servant) {
-    return servant->running() && !servant->session().task->waiting;
-  });
+  return local_->asks() ||
+         std::any_of(servants_.begin(), servants_.end(), [](CommandServant* servant) {
+           return servant->running() && !servant->session().task->waiting;
+         });
 }
 
 void CommandLinks::RunTasks(const TaskBudget& budget, bool woken) {
+  if (local_->asks()) local_->Deliver();
   // Who comes last today comes first next time.
   for (size_t left = servants_.size(); left > 0 && !budget.Spent(); --left) {
     next_servant_ = (next_servant_ + 1) % servants_.size();
@@ -615,7 +582,7 @@ uint64_t CommandLinks::CountMemory() const {
   for (const CommandServant* servant : servants_) bytes += servant->memory_bytes();
   for (const auto& end : owners_) bytes += end->memory_bytes();
   for (const auto& end : entries_) bytes += end->memory_bytes();
-  return bytes;
+  return bytes + local_->memory_bytes() + asks_->memory_bytes();
 }
 
 uint64_t CommandLinks::held_bytes() const {

@@ -1,14 +1,17 @@
-// CommandLinks: any node of a replica set takes any command. Where this node does not lead, what
-// must be carried out by who does is passed on to it and the reply put into the client's output;
-// where it leads, the calls of other nodes are carried out here.
+// CommandLinks: any node takes any command. What this node does not carry out itself is passed on
+// to who does, and the reply put into the client's output: to who leads its own replica set where
+// it does not, and in a cluster to who leads the set that has the rows
+// (commands/cluster/command_route.h). What other nodes pass on to this one is carried out here.
 //
 //   client - Connection - PassedClient --> EntryEnd === link === OwnerEnd --> CommandServant
 //                                          (entry)               (owner)      a session
 //
 // One connection for each pair of nodes, dialled by the entry when it has something to pass on, and
-// filled once a turn. A command that finds no link, or no leader, waits: it stays in the client's
-// input and is tried again, cluster-wait milliseconds long. So what has been sent on has been sent
-// to a leader, and what becomes of it when that one is lost cluster/call_queue.h says.
+// filled once a turn. A command that finds no link, no leader or nobody who has its rows waits: it
+// stays in the client's input and is tried again, cluster-wait milliseconds long. So what has been
+// sent on has been sent to a leader, and what becomes of it when that one is lost
+// cluster/call_queue.h says. Who leads another set is a guess (cluster/set_targets.h), and so is
+// who has the rows: the owner sends back what it has not.
 //
 // A connection sees its own writes: what a reply depended on is remembered, and a later read that
 // this node would answer from an older state is passed on as well. What only this node can answer
@@ -24,66 +27,28 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cluster/entry_link.h"
-#include "cluster/unblockings.h"
+#include "cluster/set_targets.h"
+#include "commands/cluster/command_route.h"
 #include "commands/dispatch/command_passing.h"
 #include "commands/session/host.h"
+#include "commands/session/remote_calls.h"
 #include "commands/session/transaction.h"
 #include "replica/links/peer.h"
 #include "replica/replication.h"
+#include "server/cluster_links.h"
 #include "server/command_servant.h"
 #include "server/message_links.h"
+#include "server/passed_client.h"
 
 namespace cellar {
 
-class CommandLinks;
-class Connection;
-
-// A client of this node some of whose commands are passed on.
-class PassedClient final : public CallClient {
- public:
-  PassedClient(CommandLinks& links, Connection& connection)
-      : links_(links), connection_(connection) {}
-  ~PassedClient() override;
-
-  // --- CallClient
-  void OnReply(std::string_view bytes, bool whole, Lsn lsn) override;
-  void OnMoved(std::string requests) override;
-  void OnUnknown() override;
-  void OnKeyspace(std::string_view keyspace) override { connection_.session.keyspace = keyspace; }
-  void OnWrote(int64_t told_micros, std::span<const WrittenSteps> steps) override;
-  void OnUnblocked(uint64_t number, bool done) override;
-  bool TakesMore() const override;
-  bool KeepsChannel() const override { return watches; }
-  bool WaitsForOthers() const override { return connection_.session.switches.waits_elsewhere; }
-
-  Connection& connection() { return connection_; }
-  // What it was told so far this node may lack.
-  Lsn seen{};
-  int64_t since_micros{0};  // the command in front has been tried since (monotonic); 0: it is new
-  bool waits{false};        // its session is postponed, on behalf of this
-  bool watches{false};      // the owner keeps watches for it
-  bool watches_lost{false};
-  bool skips{false};  // CLIENT REPLY SKIP is for what is under way
-  // Its command waits for this node: for its state, or for what its feeds tell.
-  enum class Lags : uint8_t { kNo, kState, kFeeds };
-  Lags lags{Lags::kNo};
-  std::unique_ptr<TransactionState> transaction;  // of an EXEC that is under way
-  Unblockings unblockings;
-  // Nothing of it is under way, or what is may wait for ever: no invalidation waits for its reply.
-  void EndHolding();
-
- private:
-  void TellAskers(const std::vector<Unblockings::Told>& told);
-
-  CommandLinks& links_;
-  Connection& connection_;
-};
+class RemoteAsks;
 
 class CommandLinks final : public CommandPassing, private CallServants, private CommandServantHost {
  public:
@@ -102,6 +67,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   // --- CommandPassing
   bool Takes(const Session& session, const CommandEntry& command, Arguments args,
              Doing doing) const override;
+  bool Scatters(const Session& session, const CommandEntry& command, Arguments args) const override;
+  CommandHandler scatterer() const override;
   Outcome Pass(Session& session, const CommandEntry& command, Arguments args, Doing doing,
                std::string* error) override;
   bool HoldsBack(Session& session) override;
@@ -117,8 +84,15 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
 
   // --- the server
   MessageLinks& messages() { return messages_; }
-  // PEER of another node, which will call.
+  ClusterLinks& cluster() { return cluster_; }
+  const ClusterLinks& cluster() const { return cluster_; }
+  // PEER of another node, which will call: its id, or why it is refused. Nodes of other sets may,
+  // if the cluster knows them.
+  Result<uint64_t> CheckCaller(std::string_view version, std::string_view cluster,
+                               std::string_view node) const;
   PeerHandler* Accept(PeerLink* link, uint64_t node);
+  // Of commands that go over several sets.
+  RemoteCalls& remote();
   // At the end of a turn, when replies may be told up to `released`.
   void OnTurn(Lsn released);
   void OnRoleChanged();
@@ -131,7 +105,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   bool answers_first() const;
   // Every 10 ms while waits() says so: who waits is tried again.
   void OnPoll();
-  bool waits() const { return !waiting_.empty(); }
+  bool waits() const;
   // Somebody waits for this node to apply what is committed.
   bool lags() const;
   // Sessions of other nodes' clients.
@@ -158,6 +132,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   friend class PassedClient;
   class EntryEnd;
   class OwnerEnd;
+  class LocalEnd;
   static constexpr int64_t kRedialMicros{20'000};
   static constexpr int64_t kIdleMicros{10'000'000};
   static constexpr int64_t kRefusedMicros{1'000'000};
@@ -183,13 +158,34 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   bool IsBehind(const PassedClient& client, bool in_feeds) const;
   // It must wait until what is under way for it has been answered.
   bool IsFull(const PassedClient& client, bool is_exec) const;
-  // The link to who leads; null: there is none yet.
+  // Where the command goes to; of EXEC, with what its client watches.
+  CommandRoute Route(const Session& session, const CommandEntry& command, Arguments args) const;
+  // Whether that is not this set's to answer.
+  bool IsAway(const CommandRoute& route) const;
+  static bool IsScattered(const CommandRoute& route, const CommandEntry& command);
+  uint64_t own_set() const { return host_.store().engine().cluster().set; }
+  // What its EXEC was to depend on is not known to anybody any more.
+  bool LostWatches(const PassedClient& client) const;
+  // Rows are those of several sets, or no more.
+  void UpdateRoutes();
+  // The link to who leads the own set; null: there is none yet.
   EntryEnd* LeaderLink();
-  Outcome Wait(PassedClient* client, Doing doing, std::string* error);
-  static void PutCall(EntryEnd* end, PassedClient* client, const Session& session,
+  // To who may lead that one; `set` may be kOwnSet.
+  EntryEnd* LinkTo(uint64_t set);
+  // For what may be asked of the own set too: where this node leads it, of itself.
+  EntryLink* AnyLinkTo(uint64_t set);
+  // Who is said to lead it; nothing: nobody knows.
+  std::optional<NodeAddress> LeaderOf(uint64_t set) const;
+  // Why a command that waits for that set is refused at last.
+  std::string LateText(const PassedClient& client, uint64_t set, Doing doing) const;
+  std::string LateText(uint64_t set) const;
+  // The command in front waits, and is refused with `late` when it has done so for too long.
+  Outcome Wait(PassedClient* client, const std::function<std::string()>& late, std::string* error);
+  Outcome PassTo(uint64_t set, Session& session, const CommandEntry& command, Arguments args,
+                 Doing doing, std::string* error);
+  static void PutCall(EntryLink* link, PassedChannel* channel, const Session& session,
                       const CommandEntry& command, Arguments args, Doing doing);
   static void PutTransaction(const TransactionState& transaction, std::string* text);
-  static void EndWatches(PassedClient* client);
   void WakeLagging();
   // The command in front has waited for as long as it may.
   bool IsLate(const PassedClient& client) const;
@@ -204,6 +200,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   Host& host_;
   ReplicationHost& dialler_;
   MessageLinks messages_;
+  ClusterLinks cluster_;
   Lsn released_{};
   // When who lags was last looked at.
   Lsn applied_seen_{};
@@ -211,6 +208,9 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   std::vector<CommandServant*> servants_;
   std::vector<std::unique_ptr<EntryEnd>> entries_;
   std::vector<std::unique_ptr<OwnerEnd>> owners_;
+  std::unique_ptr<LocalEnd> local_;
+  std::unique_ptr<RemoteAsks> asks_;
+  SetTargets targets_;
   std::vector<PassedClient*> waiting_;
   std::map<uint64_t, Unblocked> unblockings_;  // by ticket
   uint64_t unblocking_last_{0};                // ticket

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "commands/catalog/command_table.h"
 #include "commands/clients/acl_sessions.h"
 #include "commands/clients/set_users.h"
+#include "commands/cluster/command_route.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/session/parsed_command.h"
 #include "commands/session/services.h"
@@ -55,15 +57,33 @@ void CommandServant::Become(const CallIdentity& identity) {
 }
 
 // Who leads no more says so before anything is done; while the set holds writes they wait.
-CallServant::Readiness CommandServant::MayExecute(uint8_t flags) {
+CallServant::Readiness CommandServant::MayExecute(std::string_view text, uint8_t flags) {
   const SetNode* const set = host_.replication().set();
   // One that was ended, as its user was, is begun anew by its node.
   if (set == nullptr || set->is_witness() || session_.ending()) return Readiness::kNever;
   if (!set->open()) return set->set().leads() ? Readiness::kLater : Readiness::kNever;
+  if (host_.routes() && !IsOwners(text)) return Readiness::kOtherSet;
   if (session_.output.size() - head_ >= Session::kOutputPauseBytes) return Readiness::kLater;
   const bool writes = (flags & kCallWrites) != 0;
   if (host_.all_paused() || (writes && host_.writes_paused())) return Readiness::kLater;
   return set->may_append() ? Readiness::kNow : Readiness::kLater;
+}
+
+// Of several commands, each: an EXEC is carried out whole or not at all.
+bool CommandServant::IsOwners(std::string_view text) const {
+  bool owns = true;
+  bool is_piece = false;
+  std::string keyspace = session_.keyspace;
+  const Status read = VisitCall(text, [&](std::span<const std::string_view> words, bool) {
+    // Whether it has the rows of a piece, whoever carries it out asks.
+    const bool in_piece = std::exchange(is_piece, CallPiece::Is(words));
+    if (is_piece || in_piece) return;
+    const CommandEntry* const command = CommandOf(words);
+    if (command == nullptr || !command->Takes(words.size())) return;
+    owns = owns && BelongsToOwnSet(host_, keyspace, *command, words);
+    if (command->Is(CommandRole::kSelect)) keyspace = words[1];
+  });
+  return read.ok() && owns;
 }
 
 bool CommandServant::Execute(std::string_view text, uint8_t flags) {
@@ -80,9 +100,14 @@ bool CommandServant::Execute(std::string_view text, uint8_t flags) {
   tells_ = (flags & kCallTells) != 0;
   is_to_tell_ = is_to_tell_ || tells_;
   const int64_t before_micros = LastStep();
+  std::optional<CallPiece> piece;
   const Status read = VisitCall(text, [&](std::span<const std::string_view> words, bool last) {
     if (!done) return;
-    done = Run(words);
+    if (CallPiece::Is(words)) {
+      piece = CallPiece::Parse(words);
+      return;
+    }
+    done = piece ? RunPiece(*std::exchange(piece, std::nullopt), words) : Run(words);
     // Of several commands only the last one is answered.
     if (!last) session_.output.Truncate(position);
   });
@@ -94,6 +119,13 @@ bool CommandServant::Execute(std::string_view text, uint8_t flags) {
   NoteDependence();
   NoteWritten(before_micros);
   return done;
+}
+
+bool CommandServant::RunPiece(const CallPiece& piece, std::span<const std::string_view> words) {
+  const PieceScope scope(host_, piece);
+  if (scope.owned()) return Run(words);
+  session_.output.Append(kMovedPiece);
+  return true;
 }
 
 bool CommandServant::Run(std::span<const std::string_view> words) {

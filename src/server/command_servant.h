@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cluster/owner_link.h"
+#include "commands/cluster/call_piece.h"
 #include "commands/session/host.h"
 #include "commands/session/task.h"
 #include "server/connection/connection.h"
@@ -47,7 +48,7 @@ class CommandServant final : public CallServant {
 
   // --- CallServant
   void Become(const CallIdentity& identity) override;
-  Readiness MayExecute(uint8_t flags) override;
+  Readiness MayExecute(std::string_view text, uint8_t flags) override;
   bool Execute(std::string_view text, uint8_t flags) override;
   bool running() const override { return session_.task != nullptr; }
   bool EndIfWaiting() override;
@@ -72,7 +73,11 @@ class CommandServant final : public CallServant {
  private:
   // One command; false: it must wait, and nothing was done.
   bool Run(std::span<const std::string_view> words);
+  // Of a piece of a table alone; if the set does not own it nothing is done.
+  bool RunPiece(const CallPiece& piece, std::span<const std::string_view> words);
   const CommandEntry* CommandOf(std::span<const std::string_view> words) const;
+  // Whether its own set has all that the call concerns.
+  bool IsOwners(std::string_view text) const;
   bool IsOfOthersUsers(const CommandEntry* command) const;
   // It reads feeds, and they do not show yet what its client was told of.
   bool FeedsLag(const CommandEntry* command);

@@ -153,7 +153,10 @@ Status Server::Attach(Store* store) {
   ApplyStoreConfig();
   Status status = replication_.Attach(store, services_own_.config.dir);
   if (status.ok() && replication_.set() == nullptr) status = ApplyReplicaOf();
-  if (replication_.set() != nullptr) dispatcher_own_.SetPassing(&command_links_);
+  if (replication_.set() != nullptr) {
+    dispatcher_own_.SetPassing(&command_links_);
+    services_own_.remote = &command_links_.remote();
+  }
   if (!status.ok()) Detach();
   return status;
 }
@@ -279,7 +282,7 @@ void Server::EndTurn() {
     BeginTurn();
     connection_services_.large_intake.Resume();
   }
-  if (restrains_writes_) ApplyFromLeader();
+  if (restrains_writes()) ApplyFromLeader();
   const bool tasks = !tasks_.empty() || command_links_.has_tasks();
   if (tasks && (tasks_woken_ || SomeProceed(tasks_) || command_links_.tasks_proceed())) {
     ReleaseReplies();  // nobody's reply waits for a slice of somebody's long command
@@ -311,8 +314,10 @@ void Server::CountTurn(uint64_t nanos) {
 void Server::ReleaseReplies() {
   if (stopping_) return;
   if (turn_begun_ && store_ != nullptr) store_->Flush();
-  if (SetNode* const set = replication_.set(); set != nullptr) [[unlikely]]
+  if (SetNode* const set = replication_.set(); set != nullptr) [[unlikely]] {
+    command_links_.cluster().BeforeReplies();
     set->AwaitCommits(!tasks_.empty() || command_links_.lags());
+  }
   if (replication_.active()) replication_.OnFlushed();
   if (!gated_.empty()) ReleaseGated();
   SendAll();

@@ -44,7 +44,7 @@ uint64_t ResidentBytes() {
 
 Lsn Server::released_lsn() const {
   if (const SetNode* const set = replication_.set(); set != nullptr) [[unlikely]]
-    return set->released();
+    return command_links_.cluster().Bounded(set->released());
   return store_ == nullptr ? Lsn{} : store_->journal().released_lsn();
 }
 Lsn Server::durable_lsn() const {

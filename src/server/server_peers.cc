@@ -54,9 +54,10 @@ Result<std::string> Server::AcceptPeer(Session& session, std::string_view versio
   const std::string_view name =
       config.masteruser.empty() ? kDefaultUser : std::string_view(config.masteruser);
   const bool is_known = config.masterauth.empty() || (user.name == name && !user.no_password);
+  const bool is_of_cluster = purpose == "cluster";
   const bool is_from_node = purpose == "command" || purpose == "message";
-  const bool of_set =
-      purpose == "member" || is_from_node || (purpose == "bulk" && replication_.in_set());
+  const bool of_set = purpose == "member" || is_from_node || is_of_cluster ||
+                      (purpose == "bulk" && replication_.in_set());
   if (of_set && !is_known) {
     return Status::Error(
         ErrorCode::kErr,
@@ -65,10 +66,20 @@ Result<std::string> Server::AcceptPeer(Session& session, std::string_view versio
   Connection* const connection = Connection::Of(session);
   auto side = std::make_unique<PeerSide>(*this, *connection);
   PeerHandler* handler = nullptr;
-  if (is_from_node) {
-    ASSIGN_OR_RETURN(const uint64_t caller, replication_.CheckCaller(version, cluster, node));
-    handler = purpose == "command" ? command_links_.Accept(side.get(), caller)
-                                   : command_links_.messages().Accept(side.get(), caller);
+  if (is_of_cluster) {
+    const uint64_t set_id = HexNumber(cluster);
+    const uint64_t caller = HexNumber(node);
+    const bool is_node = version == fmt::format("{}", kPeerVersion) && set_id != 0 && caller != 0;
+    if (!is_node || replication_.set() == nullptr)
+      return Status::Error(ErrorCode::kErr, "PEER: this server is no member of a replica set");
+    handler = command_links_.cluster().Accept(side.get(), set_id, caller);
+  } else if (is_from_node) {
+    const bool calls = purpose == "command";
+    ASSIGN_OR_RETURN(const uint64_t caller,
+                     calls ? command_links_.CheckCaller(version, cluster, node)
+                           : replication_.CheckCaller(version, cluster, node, false));
+    handler = calls ? command_links_.Accept(side.get(), caller)
+                    : command_links_.messages().Accept(side.get(), caller);
   } else {
     ASSIGN_OR_RETURN(handler,
                      replication_.Accept(side.get(), version, cluster, node, purpose, features));
@@ -359,11 +370,9 @@ void Server::OnRoleChanged() {
 }
 
 void Server::UpdateRestraint() {
-  if (const SetNode* const set = replication_.set(); set != nullptr) {
-    restrains_writes_ = !set->may_append() || !set->has_room();
-    return;
-  }
-  restrains_writes_ = !replication_.is_leader() || services_own_.config.min_replicas_to_write > 0;
+  if (const SetNode* const set = replication_.set(); set != nullptr)
+    return RestrainWrites(!set->may_append() || !set->has_room());
+  RestrainWrites(!replication_.is_leader() || services_own_.config.min_replicas_to_write > 0);
 }
 
 void Server::ApplyFromLeader() {

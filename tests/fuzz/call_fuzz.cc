@@ -39,7 +39,8 @@ Count counted;
 class EchoServant final : public CallServant {
  public:
   void Become(const CallIdentity&) override {}
-  Readiness MayExecute(uint8_t flags) override {
+  Readiness MayExecute(std::string_view, uint8_t flags) override {
+    if ((flags & 0xf0) == 0xd0) return Readiness::kOtherSet;
     if ((flags & 0xf0) == 0xe0) return Readiness::kLater;
     return (flags & 0xf0) == 0xf0 ? Readiness::kNever : Readiness::kNow;
   }
@@ -115,7 +116,7 @@ class AnyClient final : public CallClient {
     const CallIdentity identity{.user = calls().empty() && (choice & 1) != 0 ? "u" : "default"};
     if (!calls().empty() && identity.user != user_) return;
     user_ = identity.user;
-    std::string* const text = link->Begin(this, identity);
+    std::string* const text = link->Begin(this, identity.view());
     PutCallCount(1, text);
     PutCallWords((choice & 6) == 6 ? std::span<const std::string_view>(kWait) : kWords, text);
     link->Pass(this, static_cast<uint8_t>(((choice & 8) != 0 ? kCallWrites | kCallTells : 0) |
@@ -196,7 +197,7 @@ std::string PlausibleBody(FrameKind kind, bool to_owner, Input* input) {
       }
       break;
     case FrameKind::kMoved:
-      PutMoved(channel, number, (flags & 1) != 0, &body);
+      PutMoved(channel, number, static_cast<MovedHow>(flags % 3), &body);
       break;
     case FrameKind::kCancel:
       PutCancel(channel, &body);

@@ -578,4 +578,18 @@ Status ParseAggregate(ArgumentCursor at, ReadRequest* request, AggregateRequest*
   return CheckAggregate(*aggregate);
 }
 
+bool DrawsRows(const ReadRequest& request) {
+  return request.rows.sample.has_value() ||
+         (request.cells.filter.has_value() &&
+          request.cells.filter->find("sample") != std::string_view::npos);
+}
+
+Status CheckRowsNamed(uint64_t count) {
+  if (count <= kRowsNamedMax) [[likely]]
+    return Status::Ok();
+  return Status::Error(
+      ErrorCode::kTooLarge,
+      "CROWS of " + FormatUint64(count) + " rows, the limit is " + FormatUint64(kRowsNamedMax));
+}
+
 }  // namespace cellar

@@ -47,6 +47,10 @@ struct ReadRequest {
   void Clear();
 };
 
+inline constexpr uint64_t kRowsNamedMax{100'000};  // cellar-model(7), "LIMITS"
+// TOOLARGE: so many rows are more than a CROWS may name.
+Status CheckRowsNamed(uint64_t count);
+
 // The options of CGET.
 struct GetOptions {
   int64_t at_micros{std::numeric_limits<int64_t>::max()};  // AT
@@ -56,6 +60,9 @@ struct GetOptions {
 Result<GetOptions> ParseGetOptions(ArgumentCursor at);
 
 enum class ReadCommand : uint8_t { kRow, kRows, kScan, kCount, kUpdate, kAggregate };
+
+// SAMPLE, and sample() in a filter (a word of that name inside a string does no harm).
+bool DrawsRows(const ReadRequest& request);
 
 // Takes all options up to the end. *request is cleared first. A keyword that `command` does not
 // have is a syntax error, as is a second single-use one.

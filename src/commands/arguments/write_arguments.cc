@@ -291,4 +291,32 @@ Status ParseColumnOp(ArgumentCursor at, CellOp::Kind kind, RowWrite* write) {
   return TakeColumnOp(&at, kind, &write->ops);
 }
 
+namespace {
+
+[[gnu::cold]] Status NotDeleteRange(ArgumentCursor at) {
+  if (at.TakeWord("PREFIX")) return SyntaxErrorBecause("PREFIX takes a prefix and nothing else");
+  if (at.TakeWord("RANGE")) return SyntaxErrorBecause("RANGE takes min max and nothing else");
+  return UnexpectedWord(at.Peek(), "PREFIX, RANGE or ALL");
+}
+
+}  // namespace
+
+Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows) {
+  if (at.TakeWord("ALL")) {
+    return at.done() ? Status::Ok() : SyntaxErrorBecause("ALL takes nothing else");
+  }
+  RowSelector& selector = rows->rows.emplace_back();
+  if (at.left() == 2 && at.TakeWord("PREFIX")) {
+    selector.kind = RowSelector::Kind::kPrefix;
+    selector.first = at.Take();
+    return Status::Ok();
+  }
+  if (at.left() != 3 || !at.TakeWord("RANGE")) return NotDeleteRange(at);
+  selector.kind = RowSelector::Kind::kRange;
+  selector.first = at.Take();
+  selector.second = at.Take();
+  RETURN_IF_ERROR(CheckBound(selector.first));
+  return CheckBound(selector.second);
+}
+
 }  // namespace cellar

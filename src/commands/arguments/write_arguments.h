@@ -36,6 +36,8 @@ Status ParseAdd(ArgumentCursor at, RowWrite* write);
 Status ParseMutate(ArgumentCursor at, RowWrite* write);
 // The ops of CUPDATE, up to the end.
 Status ParseUpdateOps(ArgumentCursor at, RowWrite* write);
+// `PREFIX p`, `RANGE min max` or `ALL`, as rows to delete; ALL is no selector.
+Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows);
 // Does an op of CMUTATE begin with this word?
 bool IsOpWord(std::string_view word);
 // `column text`: CINCRBY, CINCRBYFLOAT, CAPPEND. REQUIRES: two words are left.

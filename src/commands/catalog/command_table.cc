@@ -90,6 +90,7 @@ CommandEntry* CommandTable::AddEntry(const Command& row, std::string full_name) 
   entry->full_name = std::move(full_name);
   entry->categories = ImpliedCategories(row);
   entry->role = RoleOf(row, entry->full_name);
+  entry->reach = ReachOf(row, entry->full_name);
   entry->id = static_cast<uint16_t>(entries_.size());
   entry->words_min = static_cast<size_t>(std::abs(row.arity));
   entry->words_max = row.arity >= 0 ? entry->words_min : std::numeric_limits<size_t>::max();

@@ -19,6 +19,7 @@
 #include "base/equal_bytes.h"
 #include "base/key_buffer.h"
 #include "commands/catalog/command.h"
+#include "commands/catalog/command_reach.h"
 #include "commands/catalog/command_role.h"
 
 namespace cellar {
@@ -56,6 +57,7 @@ struct CommandEntry {
   uint32_t categories{0};
   uint16_t id{0};  // dense, for bit sets of access control
   CommandRole role{CommandRole::kNone};
+  CommandReach reach{CommandReach::kNode};
   size_t words_min{0};  // of a request, its name included: what the row's arity says
   size_t words_max{0};
   std::vector<CommandEntry*> subcommands;

@@ -57,14 +57,14 @@ void CmdClusterEnd(CommandContext& ctx) {
   ReplyChange(ctx, status);
 }
 
-void ReplyMember(ReplyWriter& reply, const MemberFigures& member) {
+void ReplyMember(ReplyWriter& reply, const ClusterMember& member) {
   reply.Map(6);
   reply.Bulk("id");
   reply.Bulk(fmt::format("{:016x}", member.node));
   reply.Bulk("ip");
-  reply.Bulk(member.address.host);
+  reply.Bulk(member.host);
   reply.Bulk("port");
-  reply.Integer(member.address.port);
+  reply.Integer(member.port);
   reply.Bulk("kind");
   reply.Bulk(member.kind);
   reply.Bulk("state");
@@ -73,31 +73,74 @@ void ReplyMember(ReplyWriter& reply, const MemberFigures& member) {
   reply.Bulk(member.version);
 }
 
+void ReplySet(ReplyWriter& reply, const ClusterSet& set, std::string_view state) {
+  const ClusterMember* const leader = set.Find(set.leader);
+  reply.Map(9);
+  reply.Bulk("set");
+  if (state == "waiting")
+    reply.Null();
+  else
+    reply.Unsigned(set.number);
+  reply.Bulk("id");
+  reply.Bulk(fmt::format("{:016x}", set.id));
+  reply.Bulk("state");
+  reply.Bulk(state);
+  reply.Bulk("leader");
+  reply.Bulk(leader == nullptr ? std::string() : fmt::format("{}:{}", leader->host, leader->port));
+  reply.Bulk("members");
+  reply.Array(set.members.size());
+  for (const ClusterMember& member : set.members) ReplyMember(reply, member);
+  reply.Bulk("tablets");
+  reply.Unsigned(set.tablets);
+  reply.Bulk("bytes");
+  reply.Unsigned(set.bytes);
+  reply.Bulk("maxmemory");
+  reply.Unsigned(set.maxmemory);
+  reply.Bulk("catalog");
+  reply.Unsigned(set.catalog);
+}
+
 void CmdClusterSets(CommandContext& ctx) {
   if (!ClusterPart::IsOfSet(ctx)) return;
   ctx.DependsOn(ctx.store().schema_lsn());
   if (!IsInCluster(ctx.host)) return ctx.reply.Array(0);
-  const SetReport report = ReportSet(ctx.host);
-  ReplyWriter& reply = ctx.reply;
-  reply.Array(1);
-  reply.Map(8);
-  reply.Bulk("set");
-  reply.Unsigned(report.set);
-  reply.Bulk("id");
-  reply.Bulk(report.id);
-  reply.Bulk("state");
-  reply.Bulk(report.state);
-  reply.Bulk("leader");
-  reply.Bulk(report.leader);
-  reply.Bulk("members");
-  reply.Array(report.members.size());
-  for (const MemberFigures& member : report.members) ReplyMember(reply, member);
-  reply.Bulk("tablets");
-  reply.Unsigned(report.tablets);
-  reply.Bulk("bytes");
-  reply.Unsigned(report.bytes);
-  reply.Bulk("maxmemory");
-  reply.Unsigned(report.maxmemory);
+  const Services& services = ctx.host.services();
+  const std::vector<WaitingSet> waiting =
+      services.director == nullptr ? std::vector<WaitingSet>() : services.director->Waiting();
+  // Of its own set this node knows more than others tell.
+  SetDirectory sets = services.cluster_view.sets;
+  (void)sets.Put(OwnClusterSet(ctx.host));
+  ctx.reply.Array(sets.sets().size() + waiting.size());
+  for (const auto& [number, set] : sets.sets()) ReplySet(ctx.reply, set, SetStateOf(set));
+  for (const WaitingSet& set : waiting) ReplySet(ctx.reply, set.set, "waiting");
+}
+
+// CLUSTER ADMIT h:p|id
+void CmdClusterAdmit(CommandContext& ctx) {
+  if (!ClusterPart::IsOfCluster(ctx)) return;
+  const std::string_view word = ctx.args[2];
+  Services& services = ctx.host.services();
+  if (services.director == nullptr || !ClusterPart::Directs(ctx.host))
+    return ctx.Fail("TRYAGAIN this node does not lead set 0");
+  for (const WaitingSet& waiting : services.director->Waiting()) {
+    const bool is_it = fmt::format("{:016x}", waiting.set.id) == word ||
+                       std::any_of(waiting.set.members.begin(), waiting.set.members.end(),
+                                   [word](const ClusterMember& member) {
+                                     return fmt::format("{}:{}", member.host, member.port) == word;
+                                   });
+    if (!is_it) continue;
+    if (!waiting.refusal.empty())
+      return ctx.Fail("ERR the set is not empty: it has " + waiting.refusal);
+    const ClusterTelling telling(ctx.host);
+    const Result<uint64_t> number = services.cluster_map.Admit(
+        ctx.store(), ctx.host.replication().term(), waiting.set.id,
+        "set " + fmt::format("{:016x}", waiting.set.id), "CLUSTER ADMIT");
+    ctx.DependsOn(ctx.host.last_lsn());
+    if (!number.ok()) return ctx.Fail(number.status());
+    services.director->OnAdmitted();
+    return ctx.reply.Ok();
+  }
+  ctx.Fail(fmt::format("ERR no set at {} has asked", word));
 }
 
 void CmdClusterInfo(CommandContext& ctx) {
@@ -211,6 +254,14 @@ constexpr uint32_t kDirectors = kAdmin | kWrite | kNoScript | kNoMulti;
 constexpr Command kSubcommands[] = {
     Disabled("addslots", -3, "slot..."),
     Disabled("addslotsrange", -4, "(start-slot end-slot)..."),
+    {.name = "admit",
+     .arity = 3,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "Takes a set that has asked into the cluster.",
+     .complexity = "O(n) where n is the number of tables",
+     .syntax = "set",
+     .handler = CmdClusterAdmit},
     Disabled("bumpepoch", 2, ""),
     {.name = "config",
      .arity = -4,

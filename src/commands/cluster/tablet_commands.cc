@@ -14,6 +14,7 @@
 #include "commands/arguments/syntax_error.h"
 #include "commands/cluster/cluster_commands.h"
 #include "commands/cluster/cluster_part.h"
+#include "commands/cluster/command_route.h"
 #include "commands/replies/visible_table.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/reports/help.h"
@@ -29,7 +30,7 @@ namespace {
 // to it depends on its last record.
 const MapCache& MapHere(CommandContext& ctx) {
   ClusterPart::Tend(ctx.host);
-  const MapCache& map = ctx.host.services().cluster_map.Current(ctx.store());
+  const MapCache& map = MapOf(ctx.host);
   const MapTables tables(ctx.store());
   ctx.DependsOn(ctx.store().schema_lsn());
   if (tables.exist()) ctx.DependsOn(tables.tablets().last_lsn());

@@ -46,7 +46,9 @@ Status CheckAnnouncedHost(std::string* text) {
   return Invalid("replica-announce-ip takes a host, of 255 bytes at most");
 }
 
-Status CheckClusterNodes(std::string* text) {
+namespace {
+
+Status CheckNodes(std::string_view option, std::string* text) {
   constexpr size_t kNodesMax{63};
   std::vector<std::string> nodes;
   for (const std::string_view word : Words(*text)) {
@@ -55,20 +57,26 @@ Status CheckClusterNodes(std::string* text) {
     const bool whole = colon != std::string_view::npos && colon > 0 &&
                        ParseInt64(word.substr(colon + 1), &port) == NumberError::kNone &&
                        port > 0 && port <= UINT16_MAX;
-    if (!whole) return Invalid("cluster-nodes takes words host:port");
+    if (!whole) return Invalid(std::string(option) + " takes words host:port");
     std::string_view host = word.substr(0, colon);
     if (host.size() > 2 && host.front() == '[' && host.back() == ']')
       host = host.substr(1, host.size() - 2);
-    if (!IsPlainHost(host)) return Invalid("cluster-nodes takes words host:port");
+    if (!IsPlainHost(host)) return Invalid(std::string(option) + " takes words host:port");
     std::string node = std::string(host) + ":" + std::to_string(port);
     if (std::find(nodes.begin(), nodes.end(), node) != nodes.end())
-      return Invalid("cluster-nodes names an address twice");
+      return Invalid(std::string(option) + " names an address twice");
     nodes.push_back(std::move(node));
   }
-  if (nodes.size() > kNodesMax) return Invalid("cluster-nodes names too many nodes");
+  if (nodes.size() > kNodesMax) return Invalid(std::string(option) + " names too many nodes");
   text->clear();
   for (const std::string& node : nodes) text->append(text->empty() ? "" : " ").append(node);
   return Status::Ok();
 }
+
+}  // namespace
+
+Status CheckClusterNodes(std::string* text) { return CheckNodes("cluster-nodes", text); }
+
+Status CheckClusterJoin(std::string* text) { return CheckNodes("cluster-join", text); }
 
 }  // namespace cellar

@@ -15,5 +15,6 @@ Status CheckSentinelName(std::string* text);
 Status CheckAnnouncedHost(std::string* text);
 // Words host:port, each once.
 Status CheckClusterNodes(std::string* text);
+Status CheckClusterJoin(std::string* text);
 
 }  // namespace cellar

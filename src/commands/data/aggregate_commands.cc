@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "commands/arguments/read_arguments.h"
 #include "commands/arguments/read_syntax.h"
+#include "commands/cluster/call_piece.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/aggregate_run.h"
@@ -33,7 +34,7 @@ constexpr uint64_t kPieces{64};
 KeyRange RangeOf(const Table& table, const RowOptions& rows) {
   std::vector<KeyRange> ranges;
   if (rows.index.has_value() ||
-      !CompileRows(table.schema(), table.clamp(), rows.rows, &ranges).ok() || ranges.empty()) {
+      !CompileRows(table.schema(), table.shown(), rows.rows, &ranges).ok() || ranges.empty()) {
     return {};
   }
   return {std::move(ranges.front().begin), std::move(ranges.back().end)};
@@ -51,6 +52,16 @@ AggregateLimits LimitsOf(const CommandContext& ctx, size_t work_bytes) {
               std::min<size_t>(static_cast<size_t>(config.agg_threads), tables - 1))};
 }
 
+// A part of a table: what is done with all groups is another node's.
+void FoldAlone(const CallPiece& piece, ReadRequest* request, AggregateRequest* aggregate) {
+  request->rows.seed = piece.seed;
+  aggregate->having.clear();
+  aggregate->fill = Fill::kNone;
+  aggregate->sort.reset();
+  aggregate->skip = 0;
+  aggregate->limit = kUnlimited;
+}
+
 // Most aggregations end in the first slice, which runs here. A longer one has written nothing by
 // then and goes on as a task; only that may ask other threads to help, for which the rows are
 // divided. If others have taken the memory for such work, it begins anew in its turn: what the
@@ -60,6 +71,9 @@ void CmdCAgg(CommandContext& ctx) {
   static thread_local AggregateRequest aggregate;
   REPLY_IF_ERROR(ctx, ParseAggregate(ArgumentCursor(ctx.args, 2), &request, &aggregate));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
+  const CallPiece* const piece = ctx.host.services().piece;
+  const bool folds_piece = piece != nullptr;
+  if (folds_piece) FoldAlone(*piece, &request, &aggregate);
   request.cells.access = ctx.rights;
   // What had to be looked at tells of what is hidden.
   if (request.stats && !MayReadTable(ctx)) return ctx.Fail(NoPermission());
@@ -81,6 +95,7 @@ void CmdCAgg(CommandContext& ctx) {
   Clock* const stats_clock = request.stats ? &ctx.host.clock() : nullptr;
   const auto reply_bytes_max = static_cast<size_t>(config.reply_max_bytes);
   AggregateRun run(std::move(job), reply_bytes_max, stats_clock, notes);
+  if (folds_piece) run.TellFolded();
   const size_t begin = ctx.reply.position();
   ScanHeat heat(ctx.host, *table, ScanHeat::Way::kForward);
   const bool is_long = !ctx.session.exec_running && !request.rows.each &&
@@ -98,6 +113,7 @@ void CmdCAgg(CommandContext& ctx) {
     ASSIGN_OR_REPLY(ctx, job,
                     ctx.store().Aggregate(*table, request.rows, request.cells, aggregate, limits));
     run = AggregateRun(std::move(job), reply_bytes_max, stats_clock, std::move(notes));
+    if (folds_piece) run.TellFolded();
   }
   run.job().Detach(run.job().WantsSplitKeys() ? SplitRowKeys(*table, kPieces)
                                               : std::vector<std::string>());

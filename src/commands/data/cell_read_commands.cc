@@ -18,6 +18,7 @@
 #include "commands/arguments/read_syntax.h"
 #include "commands/arguments/scan_cursor.h"
 #include "commands/catalog/command_form.h"
+#include "commands/cluster/call_piece.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/count_run.h"
@@ -183,14 +184,6 @@ void CmdCNear(CommandContext& ctx) {
   RunNear(ctx, *table, std::move(search), NearReply::kRow);
 }
 
-constexpr uint64_t kRowsNamedMax{100'000};  // cellar-model(7), "LIMITS"
-
-[[gnu::cold]] Status TooManyRows(uint64_t count) {
-  return Status::Error(
-      ErrorCode::kTooLarge,
-      "CROWS of " + FormatUint64(count) + " rows, the limit is " + FormatUint64(kRowsNamedMax));
-}
-
 ScanHeat HeatOfScan(const CommandContext& ctx, const Table& table, const RowOptions& rows) {
   return {ctx.host, table, rows.reverse ? ScanHeat::Way::kReverse : ScanHeat::Way::kForward};
 }
@@ -319,7 +312,7 @@ void CmdCRows(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRows,
                                        ArgumentCursor(ctx.args, at.position() + count), &request));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
-  if (count > kRowsNamedMax) return ctx.Fail(TooManyRows(count));
+  REPLY_IF_ERROR(ctx, CheckRowsNamed(count));
   request.cells.timestamps = request.format.arrays();
   request.cells.access = ctx.rights;
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
@@ -360,13 +353,6 @@ Result<std::unique_ptr<Scan>> OpenScan(CommandContext& ctx, Table& table,
   return store.ScanRows(table, request.rows, request.cells, &cursor.position);
 }
 
-// SAMPLE, and sample() in a filter (a word of that name inside a string does no harm).
-bool DrawsRows(const ReadRequest& request) {
-  return request.rows.sample.has_value() ||
-         (request.cells.filter.has_value() &&
-          request.cells.filter->find("sample") != std::string_view::npos);
-}
-
 // How long the page may be. The pages of an EXEC share one: each gets what is left, and a row at
 // least.
 size_t PageBytesMax(CommandContext& ctx) {
@@ -385,6 +371,18 @@ Result<Table*> FindScanned(CommandContext& ctx) {
                        "the snapshot of this cursor is gone: it was dropped");
 }
 
+// Of a page that lies on several sets this one is asked for a part.
+[[gnu::cold]] void ReadPiece(const CallPiece& piece, ReadRequest* request,
+                             ScanRunOptions* options) {
+  request->rows.seed = piece.seed;
+  options->rows_max = std::min(options->rows_max, piece.rows_max);
+  options->cells_max = std::min(options->cells_max, piece.cells_max);
+  options->page_bytes_max = static_cast<size_t>(piece.bytes_max);
+  options->rows_before = piece.rows_before;
+  options->tells_place = piece.tells_place;
+  options->tells_places = piece.tells_places;
+}
+
 void CmdCScan(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, WithForm(ctx.command, CheckCursorForm(ctx.args[2])));
@@ -397,6 +395,8 @@ void CmdCScan(CommandContext& ctx) {
   options.cells_max = request.cells_max;
   options.page_bytes_max = PageBytesMax(ctx);
   options.draws_rows = DrawsRows(request);
+  if (const CallPiece* const piece = ctx.host.services().piece; piece != nullptr) [[unlikely]]
+    ReadPiece(*piece, &request, &options);
   request.rows.cells_wanted = !request.keys_only;
   request.cells.values = !request.keys_only;
   request.cells.timestamps = request.format.arrays();
@@ -424,7 +424,7 @@ std::optional<uint64_t> KnownCount(const CommandContext& ctx, const Table& table
                          cells.columns_skip == 0 && cells.super_columns_max == kUnlimited &&
                          cells.columns_max == kUnlimited;
   if (!all_rows || !all_cells || !MayReadTable(ctx) || table.MayHoldDropped() ||
-      table.clamp() != nullptr)
+      table.shown() != nullptr)
     return std::nullopt;
   if (request.by == CountBy::kRows) return table.counters().rows;
   if (request.by == CountBy::kCells && cells.versions_max == kUnlimited) return table.cells();
@@ -441,6 +441,8 @@ void CmdCCount(CommandContext& ctx) {
   request.rows.cells_wanted = request.by != CountBy::kRows;
   // A count is the same in any order, so rows may come in that of any index.
   request.rows.reordered_max = kUnlimited;
+  if (const CallPiece* const piece = ctx.host.services().piece; piece != nullptr) [[unlikely]]
+    request.rows.seed = piece->seed;
   request.cells.timestamps = false;
   request.cells.values = false;
   request.cells.access = ctx.rights;

@@ -21,6 +21,7 @@
 #include "commands/arguments/read_syntax.h"
 #include "commands/arguments/write_arguments.h"
 #include "commands/catalog/command_form.h"
+#include "commands/cluster/call_piece.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/change_task.h"
@@ -179,31 +180,6 @@ void CmdCDel(CommandContext& ctx) {
   ctx.reply.Unsigned(cells);
 }
 
-[[gnu::cold]] Status NotDeleteRange(ArgumentCursor at) {
-  if (at.TakeWord("PREFIX")) return SyntaxErrorBecause("PREFIX takes a prefix and nothing else");
-  if (at.TakeWord("RANGE")) return SyntaxErrorBecause("RANGE takes min max and nothing else");
-  return UnexpectedWord(at.Peek(), "PREFIX, RANGE or ALL");
-}
-
-// `PREFIX p`, `RANGE min max` or `ALL`, as rows to delete; ALL is no selector.
-Status ParseDeleteRange(ArgumentCursor at, RowOptions* rows) {
-  if (at.TakeWord("ALL")) {
-    return at.done() ? Status::Ok() : SyntaxErrorBecause("ALL takes nothing else");
-  }
-  RowSelector& selector = rows->rows.emplace_back();
-  if (at.left() == 2 && at.TakeWord("PREFIX")) {
-    selector.kind = RowSelector::Kind::kPrefix;
-    selector.first = at.Take();
-    return Status::Ok();
-  }
-  if (at.left() != 3 || !at.TakeWord("RANGE")) return NotDeleteRange(at);
-  selector.kind = RowSelector::Kind::kRange;
-  selector.first = at.Take();
-  selector.second = at.Take();
-  RETURN_IF_ERROR(CheckBound(selector.first));
-  return CheckBound(selector.second);
-}
-
 void CmdCDelRange(CommandContext& ctx) {
   RowOptions rows;
   REPLY_IF_ERROR(ctx, ParseDeleteRange(ArgumentCursor(ctx.args, 2), &rows));
@@ -285,6 +261,8 @@ void CmdCUpdate(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParseUpdateOps(at, &update->write));
   update->rows = std::move(request.rows);
   update->rows_max = request.changes_max;
+  if (const CallPiece* const piece = ctx.host.services().piece; piece != nullptr) [[unlikely]]
+    update->rows_max = std::min(update->rows_max, piece->rows_max);
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   const Config& config = ctx.host.services().config;
   WorkMemory& work = ctx.host.services().work_memory;

@@ -10,6 +10,7 @@
 #include "base/text/quote.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/arguments/schema_arguments.h"
+#include "commands/cluster/catalog_wait.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/count_run.h"
@@ -40,6 +41,7 @@ void NotifyRenamed(Host& host, const TableName& from, const TableName& to) {
 void ReplyChange(CommandContext& ctx, const Status& status) {
   ctx.DependsOn(ctx.store().schema_lsn());
   if (!status.ok()) return ctx.Fail(status);
+  if (AwaitOtherSets(ctx)) return;
   ctx.reply.Ok();
 }
 

@@ -81,9 +81,10 @@ void CmdExec(CommandContext& ctx) {
   Session& session = ctx.session;
   if (!session.in_multi()) return ctx.Fail("ERR EXEC without MULTI");
   const auto& watches = session.transaction->watches;
-  const bool broken = std::any_of(watches.begin(), watches.end(), [&ctx](const Watch& watch) {
-    return WatchIsBroken(ctx.host, watch);
-  });
+  const bool broken = session.transaction->broken ||
+                      std::any_of(watches.begin(), watches.end(), [&ctx](const Watch& watch) {
+                        return WatchIsBroken(ctx.host, watch);
+                      });
   if (session.transaction->aborted) {
     DiscardTransaction(ctx.host, session);
     return ctx.Fail("EXECABORT Transaction discarded because of previous errors.");

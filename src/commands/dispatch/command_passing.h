@@ -1,6 +1,7 @@
-// CommandPassing: what the dispatcher asks on a node that does not lead its replica set: whether a
-// command is carried out here, or passed on to who leads (ANY NODE in cellar-replication(7)). The
-// server implements it on command links (server/command_links.h).
+// CommandPassing: what the dispatcher asks on a node that does not lead its replica set, or whose
+// set is one of several of a cluster: whether a command is carried out here, or passed on to who
+// does (ANY NODE in cellar-replication(7)). The server implements it on command links
+// (server/command_links.h).
 //
 // The replies of a client come in the order of its commands whoever makes them: what is passed on
 // goes ahead one behind the other, and a command that is carried out here waits until all of it has
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "commands/arguments/arguments.h"
+#include "commands/catalog/command.h"
 #include "commands/session/task.h"
 
 namespace cellar {
@@ -31,6 +33,11 @@ class CommandPassing {
   // Whether the command is passed on. Nothing happens.
   virtual bool Takes(const Session& session, const CommandEntry& command, Arguments args,
                      Doing doing) const = 0;
+  // Whether it goes over several sets, and is one of those that do.
+  virtual bool Scatters(const Session& session, const CommandEntry& command,
+                        Arguments args) const = 0;
+  // What carries these out, in place of their handlers.
+  virtual CommandHandler scatterer() const = 0;
   enum class Outcome : uint8_t {
     kPassed,
     kWaits,    // it will be tried again

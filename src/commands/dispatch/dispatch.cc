@@ -76,6 +76,11 @@ void TellOfAttack(ServerStats& stats, const Session& session, int64_t now_micros
   return output.size() > position && output.data()[position] == '-';
 }
 
+// Of an EXEC: its transaction is over, and what is refused is not that it was queued.
+bool EndsPlainly(std::string_view error) {
+  return error.starts_with("REDIRECT ") || error.starts_with("CROSSSET ");
+}
+
 bool IsExec(const CommandEntry& command) { return command.Is(CommandRole::kExec); }
 
 // Whether the command has one of the flags; EXEC has those of what it is about to run.
@@ -155,7 +160,7 @@ std::string Dispatcher::UnknownCommand(const Session& session, const CommandEntr
 // Clients see the first reason alone, so the order is part of the contract (dispatch.h). Whoever
 // has not authenticated learns nothing, not even how many arguments a command takes.
 std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, Arguments args,
-                                bool* passes_on) {
+                                Way* way) {
   if (!IsLetIn(host_, session, command)) return std::string(UnauthenticatedText(host_));
   if (!command.Takes(args.size())) {
     return "ERR wrong number of arguments for '" + command.full_name + "' command" +
@@ -178,8 +183,8 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
   if (host_.loading() && !command.Has(kLoading)) {
     return "LOADING Cellar is loading the dataset in memory";
   }
-  *passes_on = IsPassedOn(session, command, args);
-  if (host_.restrains_writes() && !*passes_on) [[unlikely]] {
+  *way = WayOf(session, command, args);
+  if (host_.restrains_writes() && *way == Way::kHere) [[unlikely]] {
     if (std::string refusal = ReplicaRefusal(session, command); !refusal.empty()) return refusal;
   }
   if (session.version == RespVersion::k2 && InSubscribedMode(session)) {
@@ -295,10 +300,11 @@ bool Dispatcher::MayRead(Session& session, CommandEntry& command) {
   return false;
 }
 
-bool Dispatcher::IsPassedOn(const Session& session, const CommandEntry& command,
-                            Arguments args) const {
-  return passing_ != nullptr && host_.restrains_writes() && !host_.loading() &&
-         passing_->Takes(session, command, args, DoingOf(session, command));
+Dispatcher::Way Dispatcher::WayOf(const Session& session, const CommandEntry& command,
+                                  Arguments args) const {
+  if (passing_ == nullptr || !host_.asks_nodes() || host_.loading()) return Way::kHere;
+  if (passing_->Takes(session, command, args, DoingOf(session, command))) return Way::kPassedOn;
+  return passing_->Scatters(session, command, args) ? Way::kScattered : Way::kHere;
 }
 
 void Dispatcher::PassOn(Session& session, CommandEntry& command, Arguments args) {
@@ -320,7 +326,7 @@ void Dispatcher::PassOn(Session& session, CommandEntry& command, Arguments args)
       EndSkipping(session);
       break;
     case CommandPassing::Outcome::kRefused:
-      if (IsExec(command) && error.starts_with("REDIRECT ")) DiscardTransaction(host_, session);
+      if (IsExec(command) && EndsPlainly(error)) DiscardTransaction(host_, session);
       Reject(session, &command, error);
       break;
   }
@@ -366,18 +372,18 @@ std::string Dispatcher::AclRefusal(Session& session, const CommandEntry& command
                               : DeniedText(verdict.denied, command);
 }
 
-CELLAR_INLINE void Dispatcher::Handle(const CommandEntry& command, CommandContext& context) {
-  if (command.row->handler != nullptr) [[likely]] {
-    command.row->handler(context);
+CELLAR_INLINE void Dispatcher::Handle(CommandHandler handler, CommandContext& context) {
+  if (handler != nullptr) [[likely]] {
+    handler(context);
   } else {
-    context.Fail("ERR wrong number of arguments for '" + command.full_name + "' command");
+    context.Fail("ERR wrong number of arguments for '" + context.command.full_name + "' command");
   }
 }
 
 // Access control has two parts. What the words alone tell is asked here, before the handler; what
 // depends on the families that the command turns out to touch, the handler asks through `rights`.
 // Only refusals of the second kind have to be looked for in the reply.
-void Dispatcher::HandleRestricted(CommandContext& context) {
+void Dispatcher::HandleRestricted(CommandHandler handler, CommandContext& context) {
   Session& session = context.session;
   CELLAR_ASSERT(session.user != nullptr);
   CELLAR_ASSERT(context.rights == nullptr);
@@ -394,7 +400,7 @@ void Dispatcher::HandleRestricted(CommandContext& context) {
   const std::vector<size_t> keys = KeyPositions(context.command.row->keys, context.args);
   if (!keys.empty()) rights.SetTable(session.keyspace, context.args[keys[0]]);
   context.rights = &rights;
-  Handle(context.command, context);
+  Handle(handler, context);
   context.rights = nullptr;  // and the user may be gone
   if (context.outcome.failed() && ErrorWordOf(context.outcome.error()) == "NOPERM") {
     const std::string& refused = rights.refused();
@@ -421,14 +427,15 @@ bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) c
 CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
   const auto memory_max = static_cast<uint64_t>(host_.services().config.maxmemory);
   return session.authenticated && !session.restricted && session.transaction == nullptr &&
-         session.pubsub == nullptr && !host_.loading() && !host_.restrains_writes() &&
+         session.pubsub == nullptr && !host_.loading() && !host_.asks_nodes() &&
          !host_.writes_paused() && (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
 }
 
 // The way in for all whom something may hinder (Unhindered). Null: the error, or QUEUED, has been
 // written; or the command waits, for the end of a pause or for a linearizable read, and will be
 // tried again.
-CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Arguments args) {
+CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Arguments args,
+                                CommandHandler* handler) {
   CELLAR_ASSERT(!args.empty());
   CELLAR_ASSERT(!session.exec_running);  // what is queued was admitted when it came
   const CommandEntry* container = nullptr;
@@ -448,8 +455,8 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
     }
     return nullptr;
   }
-  bool passes_on = false;
-  if (const std::string refusal = Refusal(session, *command, args, &passes_on); !refusal.empty()) {
+  Way way = Way::kHere;
+  if (const std::string refusal = Refusal(session, *command, args, &way); !refusal.empty()) {
     Reject(session, command, refusal);
     return nullptr;
   }
@@ -460,14 +467,17 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
   }
   const bool queues = session.in_multi() && !command->Has(kImmediate);
   if (passing_ != nullptr) {
-    if (!queues && passes_on) {
+    if (!queues && way == Way::kPassedOn) {
       PassOn(session, *command, args);
       return nullptr;
     }
-    if (!MayRunHere(session, *command)) return nullptr;
+    const bool waits = way == Way::kScattered ? HoldBack(session) : !MayRunHere(session, *command);
+    if (waits) return nullptr;
     passing_->OnRunsHere(session, *command);
   }
-  if (host_.restrains_writes() && !MayRead(session, *command)) return nullptr;
+  const bool asks = host_.restrains_writes() && way != Way::kScattered;
+  if (asks && !MayRead(session, *command)) return nullptr;
+  *handler = way == Way::kScattered ? passing_->scatterer() : command->row->handler;
   // EXEC, DISCARD and their like run at once inside MULTI; anything else is queued.
   if (!queues) return command;
   session.last_command = command;
@@ -554,7 +564,8 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
 // The handler and what has its place around it: monitors, what the reply depends on, tracking, the
 // gate, statistics. A handler that leaves a task has written nothing: StepTask writes the reply,
 // and Finish comes at its end.
-CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, Arguments args,
+CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command,
+                                       CommandHandler handler, Arguments args,
                                        uint64_t begin_cycles, Outcome* outcome) {
   CELLAR_DEBUG_ASSERT(command.Takes(args.size()));
   CELLAR_DEBUG_ASSERT(session.task == nullptr);
@@ -575,9 +586,9 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
   if (services.tracking.active()) [[unlikely]]
     services.tracking.SetWriter(session);
   if (!session.restricted) [[likely]] {
-    Handle(command, context);
+    Handle(handler, context);
   } else {
-    HandleRestricted(context);
+    HandleRestricted(handler, context);
   }
   CELLAR_DEBUG_ASSERT(DependsOnItsTables(context));
   if (has_floor_) [[unlikely]]
@@ -615,21 +626,26 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command, 
 
 Outcome Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
   Outcome outcome;
-  (void)Run(session, command, args, CycleClock::Now(), &outcome);
+  (void)Run(session, command, command.row->handler, args, CycleClock::Now(), &outcome);
   return outcome;
 }
 
 CELLAR_INLINE uint64_t Dispatcher::ExecuteFound(Session& session, CommandEntry* command,
                                                 Arguments args, uint64_t begin_cycles) {
+  CommandHandler handler = nullptr;
   // One test lets the usual command through. Whatever does not pass it goes by the whole list of
   // checks.
   if (command == nullptr || !command->subcommands.empty() || !Unhindered(session) ||
       !command->Takes(args.size())) [[unlikely]] {
-    command = Admit(session, command, args);
+    CommandHandler admitted = nullptr;
+    command = Admit(session, command, args, &admitted);
     if (command == nullptr) return begin_cycles;
+    handler = admitted;
+  } else {
+    handler = command->row->handler;
   }
   session.last_command = command;
-  return Run(session, *command, args, begin_cycles, nullptr);
+  return Run(session, *command, handler, args, begin_cycles, nullptr);
 }
 
 size_t Dispatcher::ExecuteInOrder(Session& session, std::span<const ParsedCommand> commands) {

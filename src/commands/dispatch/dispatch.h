@@ -92,14 +92,13 @@ class Dispatcher {
   // When the handler ended.
   uint64_t ExecuteFound(Session& session, CommandEntry* command, Arguments args,
                         uint64_t begin_cycles);
-  // Runs the handler and what goes with it, for Call and ExecuteFound. When the handler ended.
-  // *outcome, if it is not null: what became of the command.
-  uint64_t Run(Session& session, CommandEntry& command, Arguments args, uint64_t begin_cycles,
-               Outcome* outcome);
-  // Runs the handler of context.command.
-  void Handle(const CommandEntry& command, CommandContext& context);
-  // Runs the handler with what the restricted user may do.
-  void HandleRestricted(CommandContext& context);
+  // Runs the handler, which is the command's or stands in for it, and what goes with it, for Call
+  // and ExecuteFound. When it ended. *outcome, if it is not null: what became of the command.
+  uint64_t Run(Session& session, CommandEntry& command, CommandHandler handler, Arguments args,
+               uint64_t begin_cycles, Outcome* outcome);
+  void Handle(CommandHandler handler, CommandContext& context);
+  // With what the restricted user may do.
+  void HandleRestricted(CommandHandler handler, CommandContext& context);
   // In a replica set: what the reply depends on is not less than the floor.
   Lsn AtLeastFloor(const CommandEntry& command, Lsn depends_on);
   // Behind a handler that EXEC runs.
@@ -111,8 +110,13 @@ class Dispatcher {
   std::string SetRefusal(const SetNode& set, const Session& session,
                          const CommandEntry& command) const;
   std::string ReplicaRefusal(const Session& session, const CommandEntry& command) const;
-  // Whether the command, if it is not to be queued, is passed on to who leads.
-  bool IsPassedOn(const Session& session, const CommandEntry& command, Arguments args) const;
+  // Who answers the command, if it is not to be queued.
+  enum class Way : uint8_t {
+    kHere,
+    kPassedOn,   // another node
+    kScattered,  // this one, of what it asks several sets
+  };
+  Way WayOf(const Session& session, const CommandEntry& command, Arguments args) const;
   // Passes it on, or has it wait, or refuses it.
   void PassOn(Session& session, CommandEntry& command, Arguments args);
   // A command without a reply of its own that CLIENT REPLY SKIP has been said for is over.
@@ -127,11 +131,11 @@ class Dispatcher {
   // of the session run.
   bool Unhindered(const Session& session) const;
   // The checks, for a command that may be unknown. The command to run now, a container's subcommand
-  // if it is one; null if it was refused or queued, or must wait.
-  CommandEntry* Admit(Session& session, CommandEntry* command, Arguments args);
-  // Empty if the command may run, else the whole error line. *passes_on: another node answers it.
-  std::string Refusal(Session& session, const CommandEntry& command, Arguments args,
-                      bool* passes_on);
+  // if it is one, and *handler what carries it out; null if it was refused or queued, or must wait.
+  CommandEntry* Admit(Session& session, CommandEntry* command, Arguments args,
+                      CommandHandler* handler);
+  // Empty if the command may run, else the whole error line.
+  std::string Refusal(Session& session, const CommandEntry& command, Arguments args, Way* way);
   // Why enable-debug-command forbids the command; empty if it does not.
   std::string DebugRefusal(const Session& session, const CommandEntry& command) const;
   std::string UnknownCommand(const Session& session, const CommandEntry* container,

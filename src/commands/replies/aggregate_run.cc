@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "base/coding.h"
 #include "base/text/number.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/scan_run.h"
@@ -17,6 +18,8 @@ namespace {
 
 // A group's part of a reply is worth so many cells of a slice.
 constexpr uint64_t kCellsPerReplyGroup{8};
+// And so many go to another node at once.
+constexpr uint64_t kFoldedGroupsMax{4'096};
 
 std::string Digits(int128_t number) {
   const bool negative = number < 0;
@@ -103,6 +106,10 @@ void AggregateRun::Begin(ReplyWriter& reply) {
   CELLAR_ASSERT(!replying_);
   replying_ = true;
   begin_position_ = reply.position();
+  if (tells_folded_) {
+    folded_ = reply.BeginArray(2);
+    return;
+  }
   const AggregatePlan& plan = job_->plan();
   const size_t groups = job_->groups();
   group_at_ = static_cast<size_t>(std::min<uint64_t>(plan.skip, groups));
@@ -126,6 +133,49 @@ void AggregateRun::ReplyStats(ReplyWriter& reply) {
   ReplyNames(reply, notes_);
 }
 
+void AggregateRun::AddNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes)
+    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+}
+
+bool AggregateRun::ReplyFolded(uint64_t groups, ReplyWriter& reply) {
+  constexpr size_t kBytesOfGroup{64};
+  std::string bytes;
+  if (folded_elements_ == 0) {
+    job_->scan().AddNotes(&notes_);
+    AggregateExamined{job_->stats(), job_->skipped(), notes_}.Encode(&bytes);
+  } else {
+    job_->folded().Encode(static_cast<size_t>(groups) * kBytesOfGroup, &group_at_, &bytes);
+  }
+  reply.Bulk(bytes);
+  ++folded_elements_;
+  if (group_at_ < job_->folded().size() || folded_elements_ == 1) return false;
+  reply.EndArray(folded_, folded_elements_);
+  return true;
+}
+
+void AggregateExamined::Encode(std::string* to) const {
+  for (const uint64_t number : {stats.rows, stats.cells, stats.bytes, stats.groups, skipped})
+    PutVarint64(to, number);
+  PutLengthPrefixed(to, stats.index);
+  PutVarint64(to, notes.size());
+  for (const std::string& note : notes) PutLengthPrefixed(to, note);
+}
+
+bool AggregateExamined::Decode(std::string_view from) {
+  for (uint64_t* const number : {&stats.rows, &stats.cells, &stats.bytes, &stats.groups, &skipped})
+    if (!GetVarint64(&from, number)) return false;
+  std::string_view text;
+  uint64_t count = 0;
+  if (!GetLengthPrefixed(&from, &text) || !GetVarint64(&from, &count)) return false;
+  stats.index = text;
+  for (; count > 0; --count) {
+    if (!GetLengthPrefixed(&from, &text)) return false;
+    notes.emplace_back(text);
+  }
+  return from.empty();
+}
+
 bool AggregateRun::Pull(uint64_t cells, ReplyWriter& reply) {
   if (!replying_) {
     if (!job_->Pull(cells)) return false;
@@ -139,6 +189,13 @@ bool AggregateRun::Pull(uint64_t cells, ReplyWriter& reply) {
     Begin(reply);
   }
   const uint64_t groups = cells / kCellsPerReplyGroup + 1;
+  if (tells_folded_) {
+    const uint64_t slice = std::min(groups, kFoldedGroupsMax);
+    do {
+      if (ReplyFolded(slice, reply)) return true;
+    } while (!in_task_);
+    return false;
+  }
   const size_t slice_end =
       group_at_ + static_cast<size_t>(std::min<uint64_t>(groups, group_end_ - group_at_));
   for (; group_at_ < slice_end; ++group_at_) {

@@ -4,11 +4,16 @@
 //
 // The groups are written when all of them are known, in slices; a reply that would be longer than
 // `reply-max-bytes` is taken back and is TOOLARGE: all or an error, never a part.
+//
+// A node that puts together what several sets have folded gets the groups as they are kept:
+//
+//   [what was examined, groups, groups ...]       bulk strings (AggregateExamined, AggregateGroups)
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +27,17 @@
 #include "resp/reply_writer.h"
 
 namespace cellar {
+
+// What a set tells of its part of a CAGG beside the groups.
+struct AggregateExamined {
+  ScanStats stats;
+  uint64_t skipped{0};
+  std::vector<std::string> notes;
+
+  // v rows, v cells, v bytes, v groups, v skipped, index b, v count { note b }
+  void Encode(std::string* to) const;
+  [[nodiscard]] bool Decode(std::string_view from);
+};
 
 class AggregateRun {
  public:
@@ -41,11 +57,17 @@ class AggregateRun {
   const Status& refusal() const { return refusal_; }
   // From here on a part of the reply may be written at a time. Before, Pull writes all or nothing.
   void EnterTask() { in_task_ = true; }
+  // The reply is for another node.
+  void TellFolded() { tells_folded_ = true; }
+  // Notes of others, which are told behind its own.
+  void AddNotes(const std::vector<std::string>& notes);
 
  private:
   void Refuse(Status status, ReplyWriter& reply);
   void Begin(ReplyWriter& reply);
   void ReplyStats(ReplyWriter& reply);
+  // A slice of it; true when that was all.
+  bool ReplyFolded(uint64_t groups, ReplyWriter& reply);
 
   std::unique_ptr<AggregateJob> job_;
   size_t reply_bytes_max_;
@@ -54,10 +76,13 @@ class AggregateRun {
   Status refusal_;
   int64_t begin_micros_{0};
   bool in_task_{false};
+  bool tells_folded_{false};
   bool replying_{false};
   size_t begin_position_{0};
   size_t group_at_{0};
   size_t group_end_{0};
+  ReplyWriter::Mark folded_{};  // the array of what is told so
+  uint64_t folded_elements_{0};
 };
 
 // A run whose job has been detached, and its reply.

@@ -31,8 +31,8 @@ ScanRun::ScanRun(std::unique_ptr<Scan> scan, ScanRunOptions&& options, Store& st
       store_(&store),
       reply_(client, version, options_.begun ? options_.begun->begin : client->size()),
       row_(options_.format) {
-  CELLAR_ASSERT(options_.rows_max > 0);
-  CELLAR_ASSERT(options_.cells_max > 0);
+  CELLAR_ASSERT(options_.rows_max > 0 || options_.rows_before > 0);
+  CELLAR_ASSERT(options_.cells_max > 0 || options_.rows_before > 0);
   if (options_.stats_clock != nullptr) begin_micros_ = options_.stats_clock->MonotonicMicros();
   // One limit to compare with at each step: where there is no page, it is the reply's.
   options_.page_bytes_max = std::min(options_.page_bytes_max, options_.reply_bytes_max);
@@ -67,6 +67,8 @@ void ScanRun::BeginRow() {
   // To cut the reply here if the row turns out not to fit into the page.
   row_place_ = reply_.here();
   cells_before_row_ = cells_;
+  if (options_.tells_places) [[unlikely]]
+    places_.emplace_back(scan_->PositionAtRow().row_key, scan_->PositionInGroup().row_key.size());
   if (options_.shown == ScanShown::kList) return row_.Begin(reply_);
   ReplyWriter& writer = reply_.writer();
   if (!options_.keys_only) writer.Array(2);
@@ -87,8 +89,8 @@ void ScanRun::EndRow() {
 bool ScanRun::TakeRow() {
   if (options_.shown != ScanShown::kRow) EndRow();
   // The end of a row may have made it longer: what is no page is refused for that (EndPage).
-  const bool is_full =
-      options_.shown == ScanShown::kPage && rows_ > 0 && reply_.bytes() > options_.page_bytes_max;
+  const bool is_full = options_.shown == ScanShown::kPage && rows_ + options_.rows_before > 0 &&
+                       reply_.bytes() > options_.page_bytes_max;
   if (rows_ == options_.rows_max || cells_ == options_.cells_max || is_full) {
     // The row that has just begun is where the next call begins: what lies before it and was not
     // wanted is not looked at again.
@@ -138,7 +140,7 @@ bool ScanRun::EndPage() {
   // With CELLS the page ends behind a cell of the row instead (TakeCell).
   if (SplitsRow()) return false;
   // What comes alone may be longer than a page, up to reply-max-bytes.
-  if (rows_ <= 1 || options_.shown == ScanShown::kList) {
+  if (rows_ + options_.rows_before <= 1 || options_.shown == ScanShown::kList) {
     if (reply_.bytes() <= options_.reply_bytes_max) return false;
     Refuse();
     return true;
@@ -147,6 +149,7 @@ bool ScanRun::EndPage() {
   reply_.Truncate(row_place_);
   row_.Abandon();
   --rows_;
+  if (options_.tells_places) places_.pop_back();
   next_ = scan_->PositionAtRow();
   return true;
 }
@@ -237,6 +240,18 @@ void ScanRun::ReplyStats() {
   ReplyNames(reply_.writer(), options_.notes);
 }
 
+void ScanRun::ReplyPlaces() {
+  ReplyWriter& writer = reply_.writer();
+  const ScanPosition place = scan_->PositionInGroup();
+  writer.Array(2 + 2 * places_.size());
+  writer.Bulk(place.row_key);
+  writer.Unsigned(place.group_rows);
+  for (const auto& [key, front_bytes] : places_) {
+    writer.Bulk(key);
+    writer.Unsigned(front_bytes);
+  }
+}
+
 void ScanRun::Finish(Table* table) {
   // Only a page goes on in another call: anything else would be told as if it were whole.
   CELLAR_ASSERT(options_.shown == ScanShown::kPage || !next_.has_value());
@@ -250,6 +265,8 @@ void ScanRun::Finish(Table* table) {
 void ScanRun::FinishRows(Table* table) {
   reply_.EndArray(rows_mark_, rows_);
   if (options_.stats_clock != nullptr) ReplyStats();
+  if (options_.tells_place) [[unlikely]]
+    ReplyPlaces();
 
   std::string cursor = "0";
   if (next_.has_value()) {
@@ -269,7 +286,7 @@ void ScanRun::FinishRows(Table* table) {
   }
   OutputBuffer front;
   ReplyWriter writer(&front, reply_.writer().version());
-  writer.Array(options_.stats_clock != nullptr ? 3 : 2);
+  writer.Array(2U + (options_.stats_clock != nullptr ? 1U : 0U) + (options_.tells_place ? 1U : 0U));
   writer.Bulk(cursor);
   reply_.Prepend(front.view());
 }

@@ -98,6 +98,13 @@ struct ScanRunOptions {
   Clock* stats_clock{nullptr};  // STATS
   ScanHeat heat;
   std::vector<std::string> notes;  // which STATS tells (read_notes.h)
+  // A part of a page that lies on several sets: so many rows of it come before, and the node that
+  // puts them together is told, behind all else, where the scan stands in EACH: front of the group,
+  // rows given out of it; and with `tells_places` of each row the key of its place and how much of
+  // that is its group's front. rows_max and cells_max may be 0: then it says where the next row is.
+  uint64_t rows_before{0};
+  bool tells_place{false};
+  bool tells_places{false};
   // Of whom a snapshot is pinned for; used in the handler alone.
   const FamilyAccess* rights{nullptr};
 };
@@ -154,6 +161,7 @@ class ScanRun {
   // behind the row, or the cell, that came last.
   bool EndPage();
   void ReplyStats();
+  void ReplyPlaces();
   // What comes before and behind the rows of a CSCAN.
   void FinishRows(Table* table);
 
@@ -167,6 +175,7 @@ class ScanRun {
   uint64_t rows_{0};
   uint64_t cells_{0};
   uint64_t cells_before_row_{0};
+  std::vector<std::pair<std::string, size_t>> places_;  // tells_places: of each row
   ReplyPieces::Place begin_place_{};
   ReplyPieces::Place row_place_{};  // where the last row begins in the reply
   Status refusal_;

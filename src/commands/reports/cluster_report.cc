@@ -32,6 +32,34 @@ std::string SetLeaderText(Host& host) {
   return leader ? fmt::format("{}:{}", leader->host, leader->port) : std::string();
 }
 
+std::string_view SetStateOf(const ClusterSet& set) {
+  if (set.leader == 0) return "no-leader";
+  return set.tablets == 0 ? "empty" : "ok";
+}
+
+ClusterSet OwnClusterSet(Host& host) {
+  const SetNode* const node = host.replication().set();
+  CELLAR_ASSERT(node != nullptr);
+  const Engine& engine = host.store().engine();
+  ClusterSet set;
+  set.number = engine.cluster().set;
+  set.id = std::stoull(host.replication().cluster_text().substr(0, 16), nullptr, 16);
+  set.leader = node->open() ? host.replication().node() : node->set().leader();
+  for (const MemberFigures& member : node->Members()) {
+    set.members.push_back({.node = member.node,
+                           .host = member.address.host,
+                           .port = member.address.port,
+                           .kind = std::string(member.kind),
+                           .state = std::string(member.state),
+                           .version = member.version});
+  }
+  set.catalog = engine.cluster().catalog;
+  set.tablets = engine.cluster().active() ? TabletsOwned(engine) : 0;
+  set.bytes = host.data_figures().bytes;
+  set.maxmemory = static_cast<uint64_t>(host.services().config.maxmemory);
+  return set;
+}
+
 SetReport ReportSet(Host& host) {
   CELLAR_ASSERT(IsInCluster(host));
   const Engine& engine = host.store().engine();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cluster/set_directory.h"
 #include "replica/replication.h"
 
 namespace cellar {
@@ -31,6 +32,11 @@ struct SetReport {
   uint64_t bytes{0};      // memory of the data, on this node
   uint64_t maxmemory{0};  // of this node; 0: no limit
 };
+
+// "ok", "no-leader"; "empty" if it has no tablets.
+std::string_view SetStateOf(const ClusterSet& set);
+// The own set, as the director is told of it. REQUIRES: a set, with a state.
+ClusterSet OwnClusterSet(Host& host);
 
 // Of the set that this node is a member of. REQUIRES: IsInCluster.
 SetReport ReportSet(Host& host);

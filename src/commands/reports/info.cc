@@ -527,17 +527,27 @@ void LatencyStatsSection(Host& host, InfoWriter& out) {
 void ClusterFields(Host& host, InfoWriter& out) {
   const SetReport report = ReportSet(host);
   Store& store = host.store();
-  const MapCache& map = host.services().cluster_map.Current(store);
+  const ClusterView& view = host.services().cluster_view;
+  const MapCache& map = report.set == 0 ? host.services().cluster_map.Current(store) : view.map;
   const bool leads = host.replication().set()->open();
+  const bool directs = leads && report.set == 0;
+  SetDirectory sets = view.sets;
+  (void)sets.Put(OwnClusterSet(host));
   out.Field("cluster_set", report.set);
-  out.Field("cluster_sets", 1);
-  out.Field("cluster_role", leads ? "director" : "member");
+  out.Field("cluster_sets", sets.sets().size());
+  out.Field("cluster_role", directs ? "director" : leads ? "leader" : "member");
   out.Field("cluster_map_version", map.version());
+  out.Field("cluster_catalog", store.engine().cluster().catalog);
   out.Field("cluster_tablets_owned", report.tablets);
-  if (!leads) return;
-  out.Field(fmt::format("set{}", report.set),
-            fmt::format("state={},leader={},tablets={},bytes={}", report.state, report.leader,
-                        report.tablets, report.bytes));
+  if (!directs) return;
+  for (const auto& [number, set] : sets.sets()) {
+    const ClusterMember* const leader = set.Find(set.leader);
+    out.Field(fmt::format("set{}", number),
+              fmt::format("state={},leader={},tablets={},bytes={},catalog={}", SetStateOf(set),
+                          leader == nullptr ? std::string()
+                                            : fmt::format("{}:{}", leader->host, leader->port),
+                          set.tablets, set.bytes, set.catalog));
+  }
 }
 
 void ClusterSection(Host& host, InfoWriter& out) {

@@ -100,6 +100,14 @@ class Host {
   virtual Status FollowLeader(const std::string& leader, uint16_t port) = 0;
   // Whether commands that write may be refused because of other nodes: ask at each.
   bool restrains_writes() const { return restrains_writes_; }
+  // Whether rows are those of several sets, so that each command is asked which one it goes to.
+  bool routes() const { return routes_; }
+  void SetRoutes(bool routes) {
+    routes_ = routes;
+    asks_nodes_ = routes_ || restrains_writes_;
+  }
+  // Either of both.
+  bool asks_nodes() const { return asks_nodes_; }
 
   // --- the end
   // Stops accepting, flushes, leaves with status 0 after this turn. An error: it does not.
@@ -116,14 +124,23 @@ class Host {
   virtual Status ApplyConfig(ConfigTopic topic) = 0;
 
  protected:
+  void RestrainWrites(bool restrains) {
+    restrains_writes_ = restrains;
+    asks_nodes_ = routes_ || restrains_writes_;
+  }
+
   // Set by the implementation before the first command; owned by it.
   Services* services_{nullptr};
   Dispatcher* dispatcher_{nullptr};
   // Every command asks for these, so they are members and no calls; the implementation sets them.
   Store* store_{nullptr};
   bool loading_{true};
-  bool restrains_writes_{false};
   Pause pause_{Pause::kNone};
+
+ private:
+  bool restrains_writes_{false};
+  bool routes_{false};
+  bool asks_nodes_{false};
 };
 
 }  // namespace cellar

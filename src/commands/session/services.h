@@ -6,11 +6,14 @@
 
 #include "base/os/worker_pool.h"
 #include "cluster/cluster_map.h"
+#include "cluster/cluster_view.h"
+#include "cluster/director_desk.h"
 #include "commands/acl/acl.h"
 #include "commands/catalog/command_table.h"
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"
 #include "commands/session/pubsub.h"
+#include "commands/session/remote_calls.h"
 #include "commands/session/server_stats.h"
 #include "commands/session/slow_log.h"
 #include "commands/session/table_events.h"
@@ -20,6 +23,8 @@
 #include "heat/hot_keys.h"
 
 namespace cellar {
+
+struct CallPiece;
 
 struct Services {
   CommandTable commands;
@@ -35,7 +40,11 @@ struct Services {
   HeatMap heat;
   HotKeys hot_keys;
   ClusterMap cluster_map;
-  WorkMemory work_memory;  // dies after the reads that have taken of it
+  ClusterView cluster_view;
+  DirectorDesk* director{nullptr};
+  RemoteCalls* remote{nullptr};     // null: no other set can be asked
+  const CallPiece* piece{nullptr};  // what the command at hand is asked for alone; null: all
+  WorkMemory work_memory;           // dies after the reads that have taken of it
   // Their threads are the only ones that commands work in beside the loop's.
   WorkerPool aggregators{"cellar-agg", WorkerPool::Pace::kSteady, Clock::System()};
   WorkerPool readers{"cellar-read", WorkerPool::Pace::kGiving, Clock::System()};

@@ -35,6 +35,7 @@ void UnwatchAll(Host& host, Session& session) {
   for (const Watch& watch : session.transaction->watches) ReleaseWatch(host, watch);
   session.transaction->watches = {};
   session.transaction->watch_bytes = 0;
+  session.transaction->broken = false;
   // Nothing is left in it: a session without a transaction stays small.
   if (!session.transaction->queueing) session.transaction.reset();
 }

@@ -41,6 +41,7 @@ struct TransactionState {
   bool queueing{false};
   bool atomic{false};   // MULTI ATOMIC
   bool aborted{false};  // a command was refused while queueing
+  bool broken{false};   // what was watched is not known any more
   std::vector<QueuedCommand> queue;
   std::string bytes;  // the words of all queued commands, one after the other
   struct Word {

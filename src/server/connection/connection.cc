@@ -305,7 +305,7 @@ void Connection::Flush() {
 void Connection::EndInput() {
   if (peer_ != nullptr) return Close();
   // Nobody can tell whether anybody still waits for what may come much later.
-  if (calls_under_way() && passed->WaitsForOthers()) return Close();
+  if (calls_under_way() && passed->MayWaitForEver()) return Close();
   session.input_ended = true;
   reading_ = false;  // libuv has stopped
   if (InputDone()) {
@@ -484,7 +484,7 @@ size_t Connection::request_bytes() const {
 size_t Connection::memory_bytes() const {
   size_t bytes =
       sizeof(*this) + session.memory_bytes() + pending_.capacity() + reader_.memory_bytes();
-  if (passed != nullptr) bytes += passed->calls().memory_bytes();
+  if (passed != nullptr) bytes += passed->memory_bytes();
   if (socket_ != nullptr) bytes += sizeof(ClientSocket) + socket_->memory_bytes();
   if (io_ != nullptr && !closing_) bytes += io_->memory_bytes();
   return bytes;

@@ -27,11 +27,11 @@
 #include <string>
 #include <string_view>
 
-#include "cluster/entry_link.h"
 #include "commands/session/session.h"
 #include "server/connection/command_batch.h"
 #include "server/connection/command_reader.h"
 #include "server/connection/connection_host.h"
+#include "server/connection/passed_commands.h"
 #include "server/net/client_socket.h"
 
 namespace cellar {
@@ -121,19 +121,19 @@ class Connection final : public SocketOwner {
   // Requests that were passed on and have done nothing: they are the client's next commands again.
   void GiveBack(std::string_view requests);
   // What was passed on for it has not all been answered.
-  bool calls_under_way() const { return passed != nullptr && !passed->calls().empty(); }
+  bool calls_under_way() const { return passed != nullptr && passed->under_way(); }
   // Asks the socket of one that is not read at the moment whether the client is still there.
   void LookForClient();
 
   // --- the server's notes of where it keeps this connection
-  uint64_t counted_bytes{0};           // its part of the server's figure
-  size_t index{0};                     // in the server's list
-  uint64_t read_in_turn{0};            // the last one, by the server's count
-  bool input_waits{false};             // has an entry in the turn's input
-  bool held_over{false};               // its next request is large: it goes on in another turn
-  bool has_task{false};                // is in the list of those that are given time
-  bool gated{false};                   // is in the list of outputs that wait for a log record
-  std::unique_ptr<CallClient> passed;  // what is passed on for it; null: nothing ever was
+  uint64_t counted_bytes{0};               // its part of the server's figure
+  size_t index{0};                         // in the server's list
+  uint64_t read_in_turn{0};                // the last one, by the server's count
+  bool input_waits{false};                 // has an entry in the turn's input
+  bool held_over{false};                   // its next request is large: it goes on in another turn
+  bool has_task{false};                    // is in the list of those that are given time
+  bool gated{false};                       // is in the list of outputs that wait for a log record
+  std::unique_ptr<PassedCommands> passed;  // null: nothing ever was passed on for it
 
  private:
   // Of what an I/O thread was given: up to so much nobody looks how much of it is sent. To look

@@ -1,0 +1,374 @@
+// See command_route.h.
+#include "commands/cluster/command_route.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/text/ascii.h"
+#include "base/text/quote.h"
+#include "commands/arguments/snapshot_arguments.h"
+#include "commands/catalog/command_keys.h"
+#include "commands/clients/set_users.h"
+#include "commands/session/host.h"
+#include "commands/session/services.h"
+#include "commands/session/session.h"
+#include "commands/session/transaction.h"
+#include "replica/replication.h"
+#include "replica/set_node.h"
+#include "resp/decimal.h"
+#include "store/store.h"
+#include "store/tablet_changes.h"
+
+namespace cellar {
+namespace {
+
+using Kind = CommandRoute::Kind;
+
+CommandRoute Set(uint64_t set, uint64_t epoch) { return {Kind::kSet, set, epoch, {}}; }
+
+std::string CommandText(const CommandEntry& command) {
+  std::string text = UpperText(command.full_name);
+  std::replace(text.begin(), text.end(), '|', ' ');
+  return text;
+}
+
+// Of several things that one command concerns: where all of them are.
+class RouteSum {
+ public:
+  explicit RouteSum(std::string command) : command_(std::move(command)) {}
+
+  // `thing` is what people call what the route is of. False: the sum is settled.
+  bool Add(const CommandRoute& route, const std::string& thing) {
+    if (route.Is(Kind::kHere)) return true;
+    if (!route.Is(Kind::kSet)) {
+      sum_ = route;
+      return false;
+    }
+    if (sum_.Is(Kind::kHere)) {
+      sum_ = route;
+      first_ = thing;
+      return true;
+    }
+    if (sum_.set == route.set) {
+      if (sum_.epoch != route.epoch) sum_.epoch = 0;
+      return true;
+    }
+    sum_ = {Kind::kSeveral, 0, 0,
+            fmt::format("CROSSSET {} touches set {} ({}) and set {} ({})", command_, sum_.set,
+                        first_, route.set, thing)};
+    return false;
+  }
+  const CommandRoute& route() const { return sum_; }
+
+ private:
+  const std::string command_;
+  CommandRoute sum_;
+  std::string first_;
+};
+
+class RouteFinder {
+ public:
+  RouteFinder(const RouteSources& sources, std::string_view keyspace)
+      : sources_(sources), keyspace_(keyspace) {}
+
+  CommandRoute Find(const CommandEntry& command, Arguments args) {
+    if (!command.Takes(args.size())) return {};
+    switch (command.reach) {
+      case CommandReach::kNode:
+      case CommandReach::kExec:
+        return {};
+      case CommandReach::kRow:
+        return OfNamedRow(command, args);
+      case CommandReach::kSureRow:
+        return args.size() == 5 ? OfBounds(command, args.first(4)) : CommandRoute();
+      case CommandReach::kRows:
+        return OfRows(command, args);
+      case CommandReach::kRange:
+        return OfNamedTable(command, args);
+      case CommandReach::kTables:
+        return OfTables(command, args);
+      case CommandReach::kBounds:
+        return OfBounds(command, args);
+      case CommandReach::kSchema:
+        return Set(0, 0);
+      case CommandReach::kUsers:
+        return sources_.users_are_shared ? Set(0, 0) : CommandRoute();
+      case CommandReach::kCopy:
+        return OfCopy(command, args);
+      case CommandReach::kSnapshot:
+        return OfSnapshot(command, args);
+    }
+    return {};
+  }
+
+ private:
+  const Table* TableNamed(std::string_view name) const {
+    return sources_.store.FindTableIfAny(keyspace_, name);
+  }
+  // What the map calls it. The rows of a frozen one stay where those of its table are.
+  uint64_t MapIdOf(const Table& table) const {
+    if (!table.frozen()) return table.id();
+    const Table* const live = sources_.store.FindTableIfAny(table.keyspace(), table.name());
+    return live == nullptr ? 0 : live->id();
+  }
+  static CommandRoute Unknown(std::string error) {
+    return {Kind::kUnknown, 0, 0, std::move(error)};
+  }
+  // What the map says, where the truth here says that it is not this set's. Where this node leads
+  // the truth is no older than a map.
+  CommandRoute Told(uint64_t set, uint64_t epoch, std::string unknown) const {
+    if (set == sources_.own_set && sources_.leads) return Unknown(std::move(unknown));
+    return Set(set, epoch);
+  }
+
+  CommandRoute OfKey(const Table& table, std::string_view key, std::string_view row) const {
+    const Tablets* const tablets = table.tablets();
+    if (tablets == nullptr) return {};
+    if (tablets->Owns(key)) {
+      const Tablet* const tablet = tablets->Find(key);
+      return Set(sources_.own_set, tablet == nullptr ? 0 : tablet->epoch);
+    }
+    std::string unknown = fmt::format("TRYAGAIN the map does not say who owns row {} of table {}",
+                                      Quote(row), Quote(table.shown_name()));
+    const MapEntry* const entry =
+        sources_.map == nullptr ? nullptr : sources_.map->FindTablet(MapIdOf(table), key);
+    if (entry == nullptr) return Unknown(std::move(unknown));
+    return Told(entry->set, entry->epoch, std::move(unknown));
+  }
+
+  CommandRoute OfRow(const CommandEntry& command, const Table& table, std::string_view row) const {
+    const Order& order = table.schema().key;
+    // `*` is the next record number: who has the last of them gives it.
+    if (row == "*" && order.is_recno() && command.Has(kWrite)) {
+      std::string last;
+      order.EncodeRecno(INT64_MAX, &last);
+      return OfKey(table, last, row);
+    }
+    const Result<std::string> key = sources_.store.RowKey(table, row);
+    return key.ok() ? OfKey(table, *key, row) : CommandRoute();
+  }
+
+  CommandRoute OfNamedRow(const CommandEntry& command, Arguments args) const {
+    const KeySpec& keys = command.row->keys;
+    const auto table_at = static_cast<size_t>(keys.first);
+    const auto row_at = static_cast<size_t>(keys.row);
+    if (args.size() <= std::max(table_at, row_at)) return {};
+    const Table* const table = TableNamed(args[table_at]);
+    return table == nullptr ? CommandRoute() : OfRow(command, *table, args[row_at]);
+  }
+
+  // CROWS table count row ...
+  CommandRoute OfRows(const CommandEntry& command, Arguments args) const {
+    const Table* const table = TableNamed(args[1]);
+    int64_t count = 0;
+    const bool fits = ParseStrictInt64(args[2], &count) && count > 0 &&
+                      static_cast<uint64_t>(count) <= args.size() - 3;
+    if (table == nullptr || !fits) return {};
+    RouteSum sum(CommandText(command));
+    for (const std::string_view row : args.subspan(3, static_cast<size_t>(count))) {
+      const CommandRoute route = OfRow(command, *table, row);
+      if (!sum.Add(route, table->shown_name() + ' ' + Quote(row))) break;
+    }
+    return sum.route();
+  }
+
+  // Where all rows of the table are. *sets: how many sets have some, if it is kSeveral.
+  CommandRoute OfWhole(const Table& table, size_t* sets) const {
+    const Tablets* const tablets = table.tablets();
+    if (tablets == nullptr) return {};
+    if (tablets->owns_all()) return Set(sources_.own_set, tablets->list().front().epoch);
+    std::string unknown = fmt::format("TRYAGAIN the map does not say who owns all rows of table {}",
+                                      Quote(table.shown_name()));
+    const MapTable* const mapped =
+        sources_.map == nullptr ? nullptr : sources_.map->Find(MapIdOf(table));
+    if (mapped == nullptr || mapped->tablets.empty()) return Unknown(std::move(unknown));
+    std::set<uint64_t> owners;
+    std::string_view end;
+    for (const MapEntry& entry : mapped->tablets) {
+      const bool joins = entry.begin == end && (owners.empty() || !end.empty());
+      if (!joins) return Unknown(std::move(unknown));
+      owners.insert(entry.set);
+      end = entry.end;
+    }
+    if (!end.empty()) return Unknown(std::move(unknown));
+    *sets = owners.size();
+    if (owners.size() > 1) return {Kind::kSeveral, 0, 0, {}};
+    const MapEntry& first = mapped->tablets.front();
+    const bool one = mapped->tablets.size() == 1;
+    return Told(first.set, one ? first.epoch : 0, std::move(unknown));
+  }
+
+  CommandRoute OfNamedTable(const CommandEntry& command, Arguments args) const {
+    const std::vector<size_t> keys = KeyPositions(command.row->keys, args);
+    const Table* const table = keys.empty() ? nullptr : TableNamed(args[keys[0]]);
+    if (table == nullptr) return {};
+    size_t sets = 0;
+    CommandRoute route = OfWhole(*table, &sets);
+    if (route.Is(Kind::kSeveral)) {
+      route.error = fmt::format("CROSSSET table {} lies on {} sets: no {} goes over them",
+                                Quote(table->shown_name()), sets, CommandText(command));
+    }
+    return route;
+  }
+
+  CommandRoute OfTables(const CommandEntry& command, Arguments args) const {
+    RouteSum sum(CommandText(command));
+    for (const size_t at : KeyPositions(command.row->keys, args)) {
+      const Table* const table = TableNamed(args[at]);
+      if (table == nullptr) continue;
+      size_t sets = 0;
+      CommandRoute route = OfWhole(*table, &sets);
+      if (route.Is(Kind::kSeveral)) {
+        route.error =
+            fmt::format("CROSSSET table {} lies on {} sets; watch its rows: CWATCH table row",
+                        Quote(table->shown_name()), sets);
+      }
+      if (!sum.Add(route, table->shown_name())) break;
+    }
+    return sum.route();
+  }
+
+  // TABLET SPLIT table row ..., MERGE table row, ROUTE table row.
+  CommandRoute OfBounds(const CommandEntry& command, Arguments args) const {
+    const Table* const table = TableNamed(args[2]);
+    if (table == nullptr || table->frozen()) return {};
+    RouteSum sum(CommandText(command));
+    for (const std::string_view row : args.subspan(3)) {
+      const Result<std::string> bound = EncodeTabletBound(table->schema(), row);
+      if (!bound.ok()) return {};
+      if (!sum.Add(OfKey(*table, *bound, row), table->name() + ' ' + Quote(row))) break;
+    }
+    return sum.route();
+  }
+
+  // Set 0 makes what is copied, of the rows that it has.
+  CommandRoute OfTaken(const CommandEntry& command, const Table& table) const {
+    size_t sets = 0;
+    CommandRoute route = OfWhole(table, &sets);
+    if (route.Is(Kind::kHere)) return Set(0, 0);
+    const bool elsewhere = route.Is(Kind::kSet) && route.set != 0;
+    if (!elsewhere && !route.Is(Kind::kSeveral)) return route;
+    const std::string where =
+        elsewhere ? fmt::format("set {}", route.set) : fmt::format("{} sets", sets);
+    return {Kind::kSeveral, 0, 0,
+            fmt::format("CROSSSET table {} lies on {}: {} takes what lies on set 0; nothing was "
+                        "done",
+                        Quote(table.shown_name()), where, CommandText(command))};
+  }
+
+  CommandRoute OfCopy(const CommandEntry& command, Arguments args) const {
+    const Table* const table = TableNamed(args[1]);
+    return table == nullptr ? Set(0, 0) : OfTaken(command, *table);
+  }
+
+  CommandRoute OfSnapshot(const CommandEntry& command, Arguments args) const {
+    const Result<SnapshotRequest> request = ParseSnapshotCreate(ArgumentCursor(args, 3));
+    if (!request.ok()) return {};
+    for (const Table* table : sources_.store.Tables(keyspace_)) {
+      const auto& names = request->tables;
+      const bool is_meant =
+          names.empty() || std::find(names.begin(), names.end(), table->name()) != names.end();
+      if (!is_meant) continue;
+      CommandRoute route = OfTaken(command, *table);
+      if (!route.Is(Kind::kSet)) return route;
+    }
+    return Set(0, 0);
+  }
+
+  const RouteSources& sources_;
+  const std::string_view keyspace_;
+};
+
+// What a queued command concerns, for people: its table and row, as far as it names them.
+std::string ThingOf(const CommandEntry& command, Arguments words) {
+  const KeySpec& keys = command.row->keys;
+  const std::vector<size_t> positions = KeyPositions(keys, words);
+  if (positions.empty()) return CommandText(command);
+  std::string thing(words[positions[0]]);
+  const auto row_at = static_cast<size_t>(keys.row);
+  if (row_at > 0 && row_at < words.size()) thing += ' ' + Quote(words[row_at]);
+  return thing;
+}
+
+bool IsOfSchema(CommandReach reach) {
+  return reach == CommandReach::kSchema || reach == CommandReach::kCopy ||
+         reach == CommandReach::kSnapshot;
+}
+
+CommandRoute OfTransaction(const RouteSources& sources) {
+  RouteSum sum("EXEC");
+  std::string keyspace(sources.keyspace);
+  std::vector<std::string_view> words;
+  CommandRoute route;
+  for (const QueuedCommand& queued : sources.transaction->queue) {
+    const CommandEntry& command = *queued.command;
+    sources.transaction->WordsOf(queued, &words);
+    if (IsOfSchema(command.reach)) {
+      return {Kind::kSeveral, 0, 0,
+              fmt::format("CROSSSET {} goes over all sets, not into an EXEC; nothing was done",
+                          CommandText(command))};
+    }
+    if (!sum.Add(RouteFinder(sources, keyspace).Find(command, words), ThingOf(command, words)))
+      break;
+    if (command.Is(CommandRole::kSelect) && words.size() == 2) keyspace = words[1];
+  }
+  route = sum.route();
+  if (route.Is(Kind::kSeveral)) route.error += "; nothing was done";
+  return route;
+}
+
+}  // namespace
+
+CommandRoute FindRoute(const RouteSources& sources, const CommandEntry& command, Arguments args) {
+  if (command.reach != CommandReach::kExec)
+    return RouteFinder(sources, sources.keyspace).Find(command, args);
+  const TransactionState* const transaction = sources.transaction;
+  const bool runs = transaction != nullptr && transaction->queueing && !transaction->aborted;
+  return runs ? OfTransaction(sources) : CommandRoute();
+}
+
+const MapCache& MapOf(Host& host) {
+  Services& services = host.services();
+  const bool has_own = host.store().engine().cluster().set == 0;
+  // Nobody tells a node of set 0 of another one.
+  if (has_own && services.cluster_view.map.version() == 0)
+    return services.cluster_map.Current(host.store());
+  return services.cluster_view.map;
+}
+
+CommandRoute RouteOf(Host& host, const Session& session, const CommandEntry& command,
+                     Arguments args) {
+  // Most concern nothing, and cost no more than this.
+  if (command.reach == CommandReach::kNode) return {};
+  const SetNode* const set = host.replication().set();
+  return FindRoute({.store = host.store(),
+                    .map = &MapOf(host),
+                    .own_set = host.store().engine().cluster().set,
+                    .leads = set != nullptr && set->open(),
+                    .users_are_shared = SetUsers::AreOfSet(host),
+                    .keyspace = session.keyspace,
+                    .transaction = session.transaction.get()},
+                   command, args);
+}
+
+bool BelongsToOwnSet(Host& host, std::string_view keyspace, const CommandEntry& command,
+                     Arguments args) {
+  if (command.reach == CommandReach::kNode) return true;
+  const uint64_t own = host.store().engine().cluster().set;
+  const CommandRoute route = FindRoute({.store = host.store(),
+                                        .map = nullptr,
+                                        .own_set = own,
+                                        .leads = true,
+                                        .users_are_shared = SetUsers::AreOfSet(host),
+                                        .keyspace = keyspace},
+                                       command, args);
+  return route.Is(Kind::kHere) || (route.Is(Kind::kSet) && route.set == own);
+}
+
+}  // namespace cellar

@@ -1,0 +1,70 @@
+// CommandRoute: which set of a cluster a command goes to.
+//
+//   row     the own tablets (the truth) -> this set; else the map -> the set that it names
+//   range   all tablets of the table are one set's -> that set; else several
+//   schema  set 0
+//   EXEC    the one set of all its commands
+//
+// What a command concerns its entry says (catalog/command_reach.h). A command that is going to be
+// refused anyway (no such table, a bad key, wrong words) is answered as without other sets.
+//
+// An owner asks by its own truth alone before it carries out what another node has passed on
+// (BelongsToOwnSet): a map is a guess, and may be old at either end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "cluster/map_cache.h"
+#include "commands/arguments/arguments.h"
+#include "commands/catalog/command_table.h"
+
+namespace cellar {
+
+class Host;
+class Store;
+struct Session;
+struct TransactionState;
+
+struct CommandRoute {
+  enum class Kind : uint8_t {
+    kHere,     // it concerns no set more than another: answered as without a cluster
+    kSet,      // `set`, perhaps the own one
+    kSeveral,  // rows of several sets: `error`, unless the command is one that scatters
+    kUnknown,  // the map does not say, perhaps yet: `error`, once nobody waits any longer
+  };
+  Kind kind{Kind::kHere};
+  uint64_t set{0};
+  uint64_t epoch{0};    // of the tablet, as the map has it; 0: it was not asked, or of several
+  std::string error{};  // a whole line
+
+  bool Is(Kind wanted) const { return kind == wanted; }
+};
+
+// What routes are found by. All borrowed.
+struct RouteSources {
+  Store& store;
+  const MapCache* map;  // null: by the truth alone
+  uint64_t own_set{0};
+  bool leads{false};            // this node its set: its truth is the set's
+  bool users_are_shared{true};  // by all sets
+  std::string_view keyspace{};
+  const TransactionState* transaction{nullptr};  // of EXEC
+};
+
+// REQUIRES: the command is no container.
+CommandRoute FindRoute(const RouteSources& sources, const CommandEntry& command, Arguments args);
+
+// Of a command of that session's, which is not to be queued. REQUIRES: a cluster.
+CommandRoute RouteOf(Host& host, const Session& session, const CommandEntry& command,
+                     Arguments args);
+
+// Whether the own set has all that the command concerns. REQUIRES: a cluster.
+bool BelongsToOwnSet(Host& host, std::string_view keyspace, const CommandEntry& command,
+                     Arguments args);
+
+// The map of the cluster as this node has it; it dies with the next change of the store.
+const MapCache& MapOf(Host& host);
+
+}  // namespace cellar

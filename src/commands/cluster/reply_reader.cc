@@ -1,0 +1,88 @@
+// See reply_reader.h.
+#include "commands/cluster/reply_reader.h"
+
+#include "base/text/number.h"
+
+namespace cellar {
+
+bool ReplyReader::Line(char* type, std::string_view* rest) {
+  const size_t end = bytes_.find("\r\n", at_);
+  if (end == std::string_view::npos || end == at_) return false;
+  *type = bytes_[at_];
+  *rest = bytes_.substr(at_ + 1, end - at_ - 1);
+  at_ = end + 2;
+  return true;
+}
+
+bool ReplyReader::Header(char type, uint64_t* count) {
+  char found = 0;
+  std::string_view digits;
+  return Line(&found, &digits) && found == type && ParseUint64(digits, count) == NumberError::kNone;
+}
+
+bool ReplyReader::Map(uint64_t* pairs) {
+  if (at_ < bytes_.size() && bytes_[at_] == '%') return Header('%', pairs);
+  if (!Header('*', pairs) || *pairs % 2 != 0) return false;
+  *pairs /= 2;
+  return true;
+}
+
+bool ReplyReader::Bulk(std::string_view* text) {
+  uint64_t size = 0;
+  if (!Header('$', &size) || bytes_.size() - at_ < 2 || size > bytes_.size() - at_ - 2)
+    return false;
+  *text = bytes_.substr(at_, size);
+  at_ += size + 2;
+  return true;
+}
+
+bool ReplyReader::Unsigned(uint64_t* number) {
+  if (at_ >= bytes_.size()) return false;
+  std::string_view digits;
+  if (bytes_[at_] == '$') {
+    if (!Bulk(&digits)) return false;
+  } else {
+    char type = 0;
+    if (!Line(&type, &digits) || (type != ':' && type != '(')) return false;
+  }
+  return ParseUint64(digits, number) == NumberError::kNone;
+}
+
+// Each aggregate has more values to be passed by.
+bool ReplyReader::Skip() {
+  for (uint64_t left = 1; left > 0; --left) {
+    char type = 0;
+    std::string_view rest;
+    if (!Line(&type, &rest)) return false;
+    uint64_t count = 0;
+    switch (type) {
+      case '$':
+      case '=':
+        if (rest == "-1") break;
+        if (ParseUint64(rest, &count) != NumberError::kNone || bytes_.size() - at_ < 2 ||
+            count > bytes_.size() - at_ - 2)
+          return false;
+        at_ += count + 2;
+        break;
+      case '*':
+      case '~':
+      case '>':
+      case '%':
+        if (rest == "-1") break;
+        if (ParseUint64(rest, &count) != NumberError::kNone || count > bytes_.size()) return false;
+        left += type == '%' ? 2 * count : count;
+        break;
+      default:
+        break;
+    }
+  }
+  return true;
+}
+
+std::string_view ErrorLineOf(std::string_view reply) {
+  if (!reply.starts_with('-')) return {};
+  reply.remove_prefix(1);
+  return reply.substr(0, reply.find('\r'));
+}
+
+}  // namespace cellar

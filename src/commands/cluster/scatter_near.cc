@@ -1,0 +1,75 @@
+// See scatter_near.h.
+#include "commands/cluster/scatter_near.h"
+
+#include <utility>
+
+#include "commands/cluster/reply_reader.h"
+
+namespace cellar {
+namespace {
+
+// Whether the reply is a row; if so, whether it is the one that was asked for or one behind it.
+bool IsPlace(std::string_view reply, bool* is_behind) {
+  ReplyReader reader(reply);
+  uint64_t elements = 0;
+  std::string_view row;
+  uint64_t direction = 0;
+  if (!reader.Array(&elements) || elements != 2 || !reader.Bulk(&row)) return false;
+  *is_behind = reader.Unsigned(&direction);  // -1 is none
+  return true;
+}
+
+}  // namespace
+
+ScatterNear::ScatterNear(const CommandContext& ctx, const Table& table, const std::string& key)
+    : ScatterTask(ctx, table) {
+  at_.begin.bytes = key;
+}
+
+bool ScatterNear::AskNext() {
+  uint64_t set = 0;
+  if (!FindRun(map(), at_, backwards_, &set, &run_)) return false;
+  CallPiece piece;
+  piece.table_id = table_id();
+  piece.rows.Add(run_);
+  ticket_ = Ask(set, piece);
+  return true;
+}
+
+bool ScatterNear::LookFurther() {
+  if (!before_) before_ = KeyRange{{}, run_.begin};
+  if (!backwards_ && !run_.end.at_end) {
+    at_ = {run_.end, {{}, true}};
+    return true;
+  }
+  at_ = backwards_ ? KeyRange{{}, run_.begin} : *before_;
+  backwards_ = true;
+  // The owner's own row before that one is nearer than those that lie before its rows.
+  return nearest_.empty() && !at_.empty();
+}
+
+TaskProgress ScatterNear::Advance(TaskContext& context) {
+  if (ticket_) {
+    std::string reply;
+    const Came came = Take(*ticket_, &reply);
+    if (came == Came::kNothing) return TaskProgress::kWaiting;
+    ticket_.reset();
+    if (came == Came::kMoved) return Wait(context);
+    if (came == Came::kError) Fail(context, reply);
+    if (failed()) return TaskProgress::kDone;
+    NoteProgress();
+    bool is_behind = false;
+    const bool is_place = IsPlace(reply, &is_behind);
+    if (is_place) nearest_ = std::move(reply);
+    if ((is_place && (is_behind || backwards_)) || !LookFurther()) {
+      if (nearest_.empty())
+        context.reply.Null();
+      else
+        context.reply.Raw(nearest_);
+      return TaskProgress::kDone;
+    }
+  }
+  return AskNext() ? TaskProgress::kWaiting : Wait(context);
+}
+
+}  // namespace cellar

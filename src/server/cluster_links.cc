@@ -1,0 +1,760 @@
+// See cluster_links.h.
+#include "server/cluster_links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/coding.h"
+#include "base/os/log.h"
+#include "commands/cluster/cluster_part.h"
+#include "commands/config/config.h"
+#include "commands/reports/cluster_report.h"
+#include "commands/session/services.h"
+#include "replica/greeting.h"
+#include "replica/set_node.h"
+#include "server/store_config.h"
+#include "store/catalog_changes.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+uint64_t SetIdOf(const Replication& replication) {
+  return std::stoull(replication.cluster_text().substr(0, 16), nullptr, 16);
+}
+
+TabletsByTable OwnTablets(const Engine& engine) {
+  TabletsByTable tablets;
+  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
+       table = engine.FindTableFrom(table->id() + 1)) {
+    if (table->tablets() != nullptr && !table->tablets()->list().empty())
+      tablets.emplace(table->id(), table->shared_tablets());
+  }
+  return tablets;
+}
+
+std::string NumberBody(uint64_t number) {
+  std::string body;
+  PutVarint64(&body, number);
+  return body;
+}
+
+bool ReadNumber(std::string_view body, uint64_t* number) {
+  return GetVarint64(&body, number) && body.empty();
+}
+
+}  // namespace
+
+// This node's link to the director.
+class ClusterLinks::Up final : public PeerHandler {
+ public:
+  Up(ClusterLinks& links, NodeAddress address) : links_(links), address_(std::move(address)) {}
+  ~Up() override { Drop(); }
+
+  void Begin() {
+    dialling_ = true;
+    begun_micros_ = links_.now();
+    links_.dialler_.Dial(address_.host, address_.port, this);
+  }
+  bool dead() const { return dead_; }
+  bool stands() const { return greeted_ && !dead_; }
+  void Say(FrameKind kind, std::string_view body) {
+    if (stands()) link_->Write(EncodeFrame(links_.Head(kind), body));
+  }
+  // What has changed since the last one, or when it is time.
+  void ReportIfDue() {
+    if (!stands()) return;
+    const Lsn schema = links_.host_.store().schema_lsn();
+    const bool with_tablets = links_.leads() && links_.in_cluster() && schema != told_lsn_;
+    NodeReport report = links_.MakeReport(with_tablets);
+    std::string body;
+    EncodeReport(report, &body);
+    // Sizes change all the time: they alone are no news.
+    report.set.bytes = 0;
+    const bool is_news = with_tablets || report.leads != told_.leads || report.set != told_.set ||
+                         report.cluster_id != told_.cluster_id;
+    if (!is_news && links_.now() < report_micros_) return;
+    report_micros_ = links_.now() + kReportMicros;
+    if (with_tablets) told_lsn_ = schema;
+    told_ = std::move(report);
+    Say(FrameKind::kReport, body);
+  }
+  // One that is silent from the beginning is given up.
+  void OnTick() {
+    if (!greeted_ && !dead_ && links_.now() - begun_micros_ > 2'000'000) Fail("no answer");
+  }
+  void Fail(std::string_view why) {
+    if (dead_) return;
+    Log(LogSeverity::kVerbose,
+        fmt::format("Link to the cluster by {}:{}: {}", address_.host, address_.port, why));
+    Drop();
+    dead_ = true;
+  }
+
+  // --- PeerHandler
+  void OnConnected(PeerLink* link) override {
+    dialling_ = false;
+    link_ = link;
+    link_->SetPatience(links_.host_.services().config.replica_election_timeout * 1300);
+    link_->Write(
+        links_.host_.replication().BeginGreeting(&greeting_, "cluster", kClusterLinkVersion));
+  }
+  void OnBytes(std::string_view bytes) override {
+    if (dead_) return;
+    if (greeted_) return Read(bytes);
+    std::string rest;
+    const Result<bool> done = greeting_.Take(bytes, &rest);
+    if (!done.ok()) return Fail(done.status().text());
+    if (!*done) return;
+    if (greeting_.node() == links_.host_.replication().node()) return Fail("that is this node");
+    greeted_ = true;
+    ReportIfDue();
+    const bool is_of_head = links_.in_cluster() && links_.host_.store().engine().cluster().set == 0;
+    if (!is_of_head)
+      Say(FrameKind::kMapAsk, NumberBody(links_.host_.services().cluster_view.map.version()));
+    if (!rest.empty()) Read(rest);
+  }
+  void OnDrained() override {}
+  void OnClosed(std::string_view why) override {
+    link_ = nullptr;
+    dialling_ = false;
+    Fail(why);
+  }
+
+ private:
+  void Read(std::string_view bytes) {
+    reader_.Add(bytes);
+    Frame frame;
+    while (!dead_) {
+      const Result<bool> next = reader_.Next(&frame);
+      if (!next.ok()) return Fail(next.status().text());
+      if (!*next) return;
+      if (!Take(frame)) return Fail("it says what no director says");
+    }
+  }
+  bool Take(const Frame& frame) {
+    uint64_t number = 0;
+    switch (frame.kind) {
+      case FrameKind::kMap:
+        if (!frame.body.empty() && frame.body[0] == static_cast<char>(MapPart::kElsewhere))
+          return Elsewhere(frame.body.substr(1));
+        return links_.TakeMap(frame.body);
+      case FrameKind::kCut:
+        links_.TakeSchemaOrder(frame.body);
+        return true;
+      case FrameKind::kRelease:
+        if (!ReadNumber(frame.body, &number)) return false;
+        links_.member_.OnRelease(number);
+        links_.SetHold(links_.member_.held_from(), links_.held_at_);
+        return true;
+      default:
+        return false;
+    }
+  }
+  bool Elsewhere(std::string_view body) {
+    std::string_view host;
+    uint64_t port = 0;
+    if (!GetLengthPrefixed(&body, &host) || !GetVarint64(&body, &port) || port > UINT16_MAX ||
+        !body.empty())
+      return false;
+    if (!host.empty() && IsPlainHost(host))
+      links_.elsewhere_ = NodeAddress{std::string(host), static_cast<uint16_t>(port)};
+    Fail("it is not the director");
+    return true;
+  }
+  void Drop() {
+    if (std::exchange(dialling_, false)) links_.dialler_.CancelDial(this);
+    if (link_ != nullptr) link_->Close();
+    link_ = nullptr;
+    greeted_ = false;
+  }
+
+  ClusterLinks& links_;
+  const NodeAddress address_;
+  PeerLink* link_{nullptr};
+  PeerGreeting greeting_;
+  FrameReader reader_{FrameKind::kMap, FrameKind::kCut, FrameKind::kRelease};
+  NodeReport told_;
+  Lsn told_lsn_{};  // of the schema, when tablets were told last
+  int64_t report_micros_{0};
+  int64_t begun_micros_{0};
+  bool dialling_{false};
+  bool greeted_{false};
+  bool dead_{false};
+};
+
+// Another node's link to this one, which is the director, or not.
+class ClusterLinks::Down final : public PeerHandler {
+ public:
+  Down(ClusterLinks& links, PeerLink* link, uint64_t set_id, uint64_t node)
+      : links_(links), link_(link), set_id_(set_id), node_(node) {}
+  ~Down() override {
+    if (link_ != nullptr) link_->Close();
+  }
+  bool dead() const { return link_ == nullptr; }
+  uint64_t set_id() const { return set_id_; }
+  uint64_t node() const { return node_; }
+  const NodeReport& report() const { return report_; }
+  bool reported() const { return reported_; }
+  std::optional<uint64_t> number() const { return number_; }
+  bool leads() const { return !dead() && reported_ && report_.leads; }
+
+  void Say(FrameKind kind, std::string_view body) {
+    if (!dead()) link_->Write(EncodeFrame(links_.Head(kind), body));
+  }
+  void SendAway(const std::optional<NodeAddress>& to) {
+    std::string body(1, static_cast<char>(MapPart::kElsewhere));
+    PutLengthPrefixed(&body, to ? to->host : std::string());
+    PutVarint64(&body, to ? to->port : 0);
+    Say(FrameKind::kMap, body);
+  }
+  void Push() {
+    if (dead() || !number_) return;
+    Services& services = links_.host_.services();
+    if (told_directory_ != links_.directory_version_) {
+      told_directory_ = links_.directory_version_;
+      std::string body(1, static_cast<char>(MapPart::kSets));
+      services.cluster_view.sets.Encode(&body);
+      Say(FrameKind::kMap, body);
+    }
+    const MapCache& map = services.cluster_map.Current(links_.host_.store());
+    if (asked_ && told_map_ != map.version()) {
+      std::string body(1, static_cast<char>(MapPart::kTablets));
+      EncodeMapNews(map, told_map_, &body);
+      told_map_ = map.version();
+      Say(FrameKind::kMap, body);
+    }
+    const Acl::TakenOver& users = services.acl.taken_over();
+    if (*number_ != 0 && report_.leads && !users.text.empty() && told_users_ != users.index) {
+      told_users_ = users.index;
+      Say(FrameKind::kMap, std::string(1, static_cast<char>(MapPart::kUsers)) + users.text);
+    }
+  }
+  // Whether it belongs to a set of the cluster now.
+  void Judge() {
+    if (dead() || !reported_) return;
+    Services& services = links_.host_.services();
+    Store& store = links_.host_.store();
+    const auto& sets = services.cluster_map.Sets(store);
+    const auto row = std::find_if(sets.begin(), sets.end(),
+                                  [this](const auto& each) { return each.id == set_id_; });
+    const bool was = number_.has_value();
+    number_ = row == sets.end() ? std::nullopt : std::optional(row->number);
+    if (!number_ || !report_.leads || *number_ == 0) return;
+    ClusterSet set = report_.set;
+    set.number = *number_;
+    set.id = set_id_;
+    set.leader = node_;
+    if (services.cluster_view.sets.Put(set)) ++links_.directory_version_;
+    const bool has_state = report_.cluster_id != 0;
+    if (!was || !told_here_ || has_state != had_state_) {
+      told_here_ = true;
+      had_state_ = has_state;
+      links_.director_.AddSet(*number_);
+      links_.director_.OnReport(*number_,
+                                has_state ? std::optional(report_.set.catalog) : std::nullopt);
+    }
+  }
+  void Fail(std::string_view why) {
+    if (dead()) return;
+    Log(LogSeverity::kVerbose,
+        fmt::format("Link of node {:016x} of set {:016x}: {}", node_, set_id_, why));
+    link_->Close();
+    OnClosed(why);
+  }
+
+  // --- PeerHandler
+  void OnConnected(PeerLink*) override {}
+  void OnBytes(std::string_view bytes) override {
+    reader_.Add(bytes);
+    Frame frame;
+    while (!dead()) {
+      const Result<bool> next = reader_.Next(&frame);
+      if (!next.ok()) return Fail(next.status().text());
+      if (!*next) return;
+      if (frame.from != node_) return Fail("it speaks for another one");
+      if (!Take(frame)) return Fail("that is no report");
+    }
+  }
+  void OnDrained() override {}
+  void OnClosed(std::string_view) override {
+    link_ = nullptr;
+    if (number_ && report_.leads) {
+      links_.director_.OnLost(*number_);
+      if (const ClusterSet* known = links_.host_.services().cluster_view.sets.Find(*number_);
+          known != nullptr && known->leader == node_) {
+        ClusterSet gone = *known;
+        gone.leader = 0;
+        if (links_.host_.services().cluster_view.sets.Put(gone)) ++links_.directory_version_;
+      }
+    }
+  }
+
+ private:
+  bool Take(const Frame& frame) {
+    uint64_t number = 0;
+    switch (frame.kind) {
+      case FrameKind::kReport: {
+        NodeReport report;
+        if (!DecodeReport(frame.body, &report)) return false;
+        if (!links_.directs()) {
+          SendAway(links_.Director());
+          return true;
+        }
+        return TakeReport(std::move(report));
+      }
+      case FrameKind::kMapAsk:
+        if (!ReadNumber(frame.body, &number)) return false;
+        asked_ = true;
+        told_map_ = number;
+        return true;
+      case FrameKind::kCutAnswer:
+        if (!ReadNumber(frame.body, &number)) return false;
+        if (number_) links_.director_.OnAnswer(*number_, number);
+        links_.SetHold(links_.director_.held_from(), links_.held_at_);
+        links_.host_.WakeTasks();
+        return true;
+      default:
+        return false;
+    }
+  }
+  bool TakeReport(NodeReport report) {
+    const ClusterState& own = links_.host_.store().engine().cluster();
+    if (report.cluster_id != 0 && report.cluster_id != own.cluster_id) {
+      Fail("it is part of another cluster");
+      return true;
+    }
+    if (report.tells_tablets) {
+      ClusterState state;
+      TabletsByTable tablets;
+      if (!DecodeClusterState(report.tablets, &state, &tablets)) return false;
+      report.tablets.clear();
+      const auto& sets = links_.host_.services().cluster_map.Sets(links_.host_.store());
+      const auto row = std::find_if(sets.begin(), sets.end(),
+                                    [this](const auto& each) { return each.id == set_id_; });
+      const bool is_its = row != sets.end() && row->number == state.set && row->number != 0;
+      if (is_its && report.leads)
+        links_.host_.services().cluster_map.TakeClaims(state.set, std::move(tablets));
+    }
+    report_ = std::move(report);
+    reported_ = true;
+    Judge();
+    return true;
+  }
+
+  ClusterLinks& links_;
+  PeerLink* link_;
+  const uint64_t set_id_;
+  const uint64_t node_;
+  FrameReader reader_{FrameKind::kReport, FrameKind::kMapAsk, FrameKind::kCutAnswer};
+  NodeReport report_;
+  bool reported_{false};
+  bool asked_{false};
+  bool told_here_{false};
+  bool had_state_{false};
+  std::optional<uint64_t> number_;  // of its set; nothing: it is none of the cluster's
+  uint64_t told_directory_{0};
+  uint64_t told_map_{0};
+  uint64_t told_users_{0};
+};
+
+ClusterLinks::ClusterLinks(Host& host, ReplicationHost& dialler) : host_(host), dialler_(dialler) {}
+
+ClusterLinks::~ClusterLinks() = default;
+
+FrameHead ClusterLinks::Head(FrameKind kind) const {
+  const Replication& replication = host_.replication();
+  return {.kind = kind,
+          .room = true,
+          .term = replication.term(),
+          .from = replication.node(),
+          .sent_micros = 0,
+          .echo_micros = 0};
+}
+
+bool ClusterLinks::has_state() const {
+  return set() != nullptr && !host_.loading() && !set()->is_witness() && !set()->is_empty() &&
+         !set()->member().state_is_void();
+}
+
+bool ClusterLinks::in_cluster() const { return host_.store().engine().cluster().active(); }
+
+bool ClusterLinks::leads() const { return has_state() && set()->open() && set()->may_append(); }
+
+bool ClusterLinks::directs() const {
+  return leads() && in_cluster() && host_.store().engine().cluster().set == 0;
+}
+
+PeerHandler* ClusterLinks::Accept(PeerLink* link, uint64_t set_id, uint64_t node) {
+  downs_.push_back(std::make_unique<Down>(*this, link, set_id, node));
+  return downs_.back().get();
+}
+
+// --- holds
+
+void ClusterLinks::SetHold(uint64_t held_from, Lsn before) {
+  const bool holds = held_from != 0;
+  if (holds && !holds_) held_at_ = before;
+  holds_ = holds;
+}
+
+void ClusterLinks::NoteCatalog() {
+  Store& store = host_.store();
+  const uint64_t catalog = store.engine().cluster().catalog;
+  if (catalog == catalog_seen_) return;
+  catalog_seen_ = catalog;
+  catalog_micros_ = now();
+  catalog_lsn_ = store.last_lsn();
+  if (!director_.active() || catalog <= director_.changed()) return;
+  director_.OnChanged(catalog, now());
+  SetHold(director_.held_from(), last_seen_);
+}
+
+// What is committed of it is told to others.
+void ClusterLinks::NoteCommitted() {
+  if (set()->set().commit().seq < catalog_lsn_.seq) return;
+  if (director_.active() && director_.committed() < director_.changed()) {
+    director_.OnCommitted(director_.changed(), MapTables(host_.store()).FirstChange());
+    SetHold(director_.held_from(), held_at_);
+    host_.WakeTasks();
+  }
+  if (leads_ && up_ != nullptr && up_->stands() && answered_ != catalog_seen_ && in_cluster()) {
+    answered_ = catalog_seen_;
+    up_->ReportIfDue();
+    up_->Say(FrameKind::kCutAnswer, NumberBody(answered_));
+  }
+}
+
+void ClusterLinks::BeforeReplies() {
+  if (!has_state()) return;
+  NoteCatalog();
+  last_seen_ = host_.store().last_lsn();
+}
+
+// --- roles
+
+void ClusterLinks::UpdateRole() {
+  if (!has_state() || !in_cluster()) {
+    if (director_.active()) director_.End();
+    leads_ = false;
+    SetHold(0, {});
+    host_.services().cluster_view = {};
+    return;
+  }
+  NoteCatalog();
+  if (host_.store().engine().cluster().set == 0)
+    (void)host_.services().cluster_map.Sets(host_.store());
+  const uint32_t term = host_.replication().term();
+  const bool is_director = directs();
+  if (is_director) {
+    host_.services().director = this;
+    CatalogChanges::SetKeeper(host_.store(), &host_.services().cluster_map);
+  }
+  if (is_director && (!director_.active() || term != term_)) {
+    term_ = term;
+    leads_ = false;
+    up_.reset();
+    director_.Begin(catalog_seen_, catalog_micros_, now());
+    holds_ = false;
+    SetHold(director_.held_from(), {});
+    Services& services = host_.services();
+    for (const MapTables::SetRow& row : services.cluster_map.Sets(host_.store())) {
+      if (row.number == 0) continue;
+      director_.AddSet(row.number);
+      if (services.cluster_view.sets.Find(row.number) == nullptr)
+        (void)services.cluster_view.sets.Put({.number = row.number, .id = row.id});
+    }
+    ++directory_version_;
+  } else if (!is_director && director_.active()) {
+    director_.End();
+    SetHold(0, {});
+  }
+  const bool is_member = !is_director && leads() && host_.store().engine().cluster().set != 0;
+  if (is_member && (!leads_ || term != term_)) {
+    term_ = term;
+    leads_ = true;
+    answered_ = 0;
+    member_.Begin(catalog_seen_, catalog_micros_, now());
+    holds_ = false;
+    SetHold(member_.held_from(), {});
+  } else if (!is_member && leads_) {
+    leads_ = false;
+    member_.End();
+    SetHold(0, {});
+  }
+}
+
+void ClusterLinks::OnRoleChanged() {
+  if (set() == nullptr) return;
+  UpdateRole();
+  if (!directs())
+    for (const auto& down : downs_) down->SendAway(Director());
+}
+
+// --- the turn
+
+void ClusterLinks::OnTurn() {
+  if (!has_state()) return;
+  UpdateRole();
+  NoteCommitted();
+  std::erase_if(downs_, [](const auto& down) { return down->dead(); });
+  if (director_.active())
+    for (const auto& down : downs_) down->Push();
+  if (up_ != nullptr && up_->dead()) up_.reset();
+}
+
+void ClusterLinks::OnTick() {
+  if (!has_state()) return;
+  UpdateRole();
+  if (director_.active()) {
+    director_.OnTick(now());
+    SetHold(director_.held_from(), held_at_);
+    if (now() >= directory_micros_) {
+      directory_micros_ = now() + 1'000'000;
+      if (host_.services().cluster_view.sets.Put(OwnClusterSet(host_))) ++directory_version_;
+    }
+    for (const auto& down : downs_) down->Judge();
+    if (host_.services().config.cluster_admit) AdmitWaiting();
+    if (now() >= forget_micros_) {
+      forget_micros_ = now() + 1'000'000;
+      ForgetChanges();
+    }
+    host_.WakeTasks();
+    return;
+  }
+  if (leads_) {
+    member_.OnTick(now());
+    SetHold(member_.held_from(), held_at_);
+  }
+  const bool wants = in_cluster() || (!host_.services().config.cluster_join.empty() && leads());
+  if (!wants) {
+    up_.reset();
+    return;
+  }
+  if (up_ != nullptr) {
+    up_->OnTick();
+    up_->ReportIfDue();
+    if (!up_->dead()) return;
+    up_.reset();
+  }
+  if (now() < redial_micros_) return;
+  redial_micros_ = now() + kRedialMicros;
+  const std::vector<NodeAddress> candidates = Candidates();
+  if (candidates.empty()) return;
+  const NodeAddress to = elsewhere_ ? *std::exchange(elsewhere_, std::nullopt)
+                                    : candidates[next_candidate_++ % candidates.size()];
+  answered_ = 0;
+  up_ = std::make_unique<Up>(*this, to);
+  up_->Begin();
+}
+
+std::optional<NodeAddress> ClusterLinks::Director() const {
+  if (!has_state() || !in_cluster()) return std::nullopt;
+  if (host_.store().engine().cluster().set == 0) return SetLeader(host_);
+  const ClusterSet* const head = host_.services().cluster_view.sets.Find(0);
+  const ClusterMember* const leader = head == nullptr ? nullptr : head->Find(head->leader);
+  if (leader == nullptr) return std::nullopt;
+  return NodeAddress{leader->host, leader->port};
+}
+
+std::vector<NodeAddress> ClusterLinks::Candidates() const {
+  std::vector<NodeAddress> list;
+  const auto add = [&list](const NodeAddress& address) {
+    if (std::find(list.begin(), list.end(), address) == list.end()) list.push_back(address);
+  };
+  if (in_cluster() && host_.store().engine().cluster().set == 0) {
+    if (const auto leader = set()->KnownLeader()) add(*leader);
+    return list;
+  }
+  if (const ClusterSet* const head = host_.services().cluster_view.sets.Find(0)) {
+    if (const ClusterMember* const leader = head->Find(head->leader))
+      add({leader->host, leader->port});
+    for (const ClusterMember& member : head->members) add({member.host, member.port});
+  }
+  for (const NodeAddress& node : NodesOf(host_.services().config.cluster_join)) add(node);
+  return list;
+}
+
+NodeReport ClusterLinks::MakeReport(bool with_tablets) const {
+  const Engine& engine = host_.store().engine();
+  NodeReport report;
+  report.cluster_id = engine.cluster().cluster_id;
+  // What it has is told once it is committed.
+  report.leads = leads() && set()->set().commit().seq >= catalog_lsn_.seq;
+  report.set.id = SetIdOf(host_.replication());
+  if (report.leads) report.set = OwnClusterSet(host_);
+  if (report.leads && !engine.cluster().active())
+    report.refusal = CatalogChanges::WhatIsHere(engine);
+  report.map_version = host_.services().cluster_view.map.version();
+  if (with_tablets) {
+    report.tells_tablets = true;
+    EncodeClusterState(engine.cluster(), OwnTablets(engine), &report.tablets);
+  }
+  return report;
+}
+
+// --- the director
+
+ClusterLinks::Down* ClusterLinks::LeaderOf(uint64_t number) const {
+  // The newest link, of several that say so.
+  for (auto down = downs_.rbegin(); down != downs_.rend(); ++down)
+    if ((*down)->leads() && (*down)->number() == number) return down->get();
+  return nullptr;
+}
+
+void ClusterLinks::TellChange(uint64_t set, uint64_t number) {
+  Down* const leader = LeaderOf(set);
+  if (leader == nullptr) return;
+  Store& store = host_.store();
+  SchemaOrder order{.cluster_id = store.engine().cluster().cluster_id,
+                    .set = set,
+                    .whole = number == 0,
+                    .change = {}};
+  CatalogChange change;
+  if (number == 0) {
+    Result<std::string> whole = CatalogChanges::Whole(store.engine());
+    if (!whole.ok()) return leader->Fail(whole.status().text());
+    change = {.number = director_.committed(), .ops = *std::move(whole), .parts = {}};
+  } else if (!MapTables(store).ReadChange(number, &change)) {
+    return leader->Fail(fmt::format("change {} of the schema is not kept any more", number));
+  }
+  EncodeCatalogChange(change, &order.change);
+  std::string body;
+  EncodeSchemaOrder(order, &body);
+  leader->Say(FrameKind::kCut, body);
+}
+
+void ClusterLinks::TellRelease(uint64_t set, uint64_t number) {
+  if (Down* const leader = LeaderOf(set)) leader->Say(FrameKind::kRelease, NumberBody(number));
+}
+
+void ClusterLinks::AdmitWaiting() {
+  if (host_.store().in_transaction()) return;
+  for (const WaitingSet& waiting : Waiting()) {
+    if (!waiting.refusal.empty()) continue;
+    const ClusterTelling telling(host_);
+    const std::string what = fmt::format("set {:016x}", waiting.set.id);
+    const Result<uint64_t> number = host_.services().cluster_map.Admit(
+        host_.store(), host_.replication().term(), waiting.set.id, what, "cluster-admit yes");
+    if (!number.ok()) {
+      Log(LogSeverity::kVerbose,
+          fmt::format("{} is not admitted: {}", what, number.status().text()));
+      return;
+    }
+    Log(LogSeverity::kNotice, fmt::format("{} is set {} from now on", what, *number));
+    OnAdmitted();
+  }
+}
+
+// Those that every set has.
+void ClusterLinks::ForgetChanges() {
+  Store& store = host_.store();
+  MapTables tables(store);
+  if (!tables.exist() || store.in_transaction()) return;
+  const uint64_t first = tables.FirstChange();
+  if (first == 0 || first > director_.all_have()) return;
+  store.BeginTransaction(Store::Atomicity::kAll);
+  if (tables.ForgetChanges(director_.all_have()).ok())
+    store.CommitTransaction();
+  else
+    store.RollBackTransaction();
+}
+
+std::vector<WaitingSet> ClusterLinks::Waiting() const {
+  std::vector<WaitingSet> waiting;
+  if (!director_.active()) return waiting;
+  for (const auto& down : downs_) {
+    if (!down->leads() || down->number().has_value()) continue;
+    WaitingSet set{.set = down->report().set, .refusal = down->report().refusal};
+    set.set.id = down->set_id();
+    set.set.leader = down->node();
+    std::erase_if(waiting, [&set](const WaitingSet& each) { return each.set.id == set.set.id; });
+    waiting.push_back(std::move(set));
+  }
+  std::sort(waiting.begin(), waiting.end(),
+            [](const WaitingSet& a, const WaitingSet& b) { return a.set.id < b.set.id; });
+  return waiting;
+}
+
+std::optional<uint64_t> ClusterLinks::WhoLacks(uint64_t catalog) const {
+  return director_.active() ? director_.WhoLacks(catalog) : std::optional<uint64_t>(0);
+}
+
+void ClusterLinks::OnAdmitted() {
+  for (const auto& down : downs_) down->Judge();
+}
+
+// --- what the director says
+
+bool ClusterLinks::TakeMap(std::string_view body) {
+  if (body.empty()) return false;
+  const auto part = static_cast<MapPart>(body[0]);
+  body.remove_prefix(1);
+  ClusterView& view = host_.services().cluster_view;
+  switch (part) {
+    case MapPart::kSets:
+      return view.sets.Decode(body);
+    case MapPart::kTablets:
+      // Set 0 has its own.
+      return in_cluster() && host_.store().engine().cluster().set == 0
+                 ? true
+                 : TakeMapNews(body, &view.map);
+    case MapPart::kUsers:
+      TakeUsers(body);
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Those of the cluster are those of each of its sets.
+void ClusterLinks::TakeUsers(std::string_view text) {
+  if (!leads() || !host_.services().config.cluster_acl || set()->users() == text) return;
+  if (const Result<Lsn> changed = set()->ChangeUsers(std::string(text)); !changed.ok()) {
+    Log(LogSeverity::kWarning,
+        "The users of the cluster cannot be taken over: " + changed.status().text());
+  }
+}
+
+void ClusterLinks::TakeSchemaOrder(std::string_view body) {
+  SchemaOrder order;
+  CatalogChange change;
+  if (!DecodeSchemaOrder(body, &order) || !DecodeCatalogChange(order.change, &change))
+    return up_->Fail("it says what no director says");
+  if (!leads()) return up_->Fail("this node does not lead its set");
+  Store& store = host_.store();
+  const ClusterState& own = store.engine().cluster();
+  const Lsn before = store.last_lsn();
+  Status status;
+  if (order.whole) {
+    if (own.active()) return;  // it was told already
+    status = CatalogChanges(store).Join({.cluster_id = order.cluster_id, .set = order.set}, change);
+    if (status.ok()) {
+      Log(LogSeverity::kNotice,
+          fmt::format("This set is set {} of cluster {:016x}", order.set, order.cluster_id));
+    }
+  } else {
+    if (!own.active() || own.cluster_id != order.cluster_id || own.set != order.set)
+      return up_->Fail("an order for another set");
+    if (!leads_ || !member_.Wants(change.number)) return;
+    status = CatalogChanges(store).Apply(change);
+  }
+  if (!status.ok()) {
+    Log(LogSeverity::kWarning, fmt::format("Change {} of the cluster's schema cannot be taken: {}",
+                                           change.number, status.text()));
+    return up_->Fail(status.text());
+  }
+  NoteCatalog();
+  if (order.whole) {
+    UpdateRole();
+    up_->ReportIfDue();
+    return;
+  }
+  member_.OnChanged(change.number, now());
+  SetHold(member_.held_from(), before);
+}
+
+}  // namespace cellar

@@ -1,0 +1,117 @@
+// ClusterLinks: what joins the sets of a cluster. Each node but the director has one link to it,
+// which it has dialled; on it go up what the sets are and what they own, and down the map, where
+// sets are, and changes of the schema (cluster/cluster_frames.h).
+//
+//   leader of a set --- NodeReport --->  director (leader of set 0): directory, claims, agreement
+//   any node        <--- kMap -------
+//   leader of a set <--- kCut, kRelease
+//
+// Where the director is, a node knows of its own set (set 0), of the directory, or of cluster-join;
+// a node that is asked and directs nothing says who may. What is decided is in the state machines
+// of src/cluster; here are sockets, the store and the clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cellar/lsn.h"
+#include "cluster/catalog_agreement.h"
+#include "cluster/cluster_frames.h"
+#include "cluster/director_desk.h"
+#include "commands/session/host.h"
+#include "replica/links/frame.h"
+#include "replica/links/peer.h"
+#include "replica/replication.h"
+
+namespace cellar {
+
+class SetNode;
+
+class ClusterLinks final : public DirectorDesk, private CatalogDirector::Teller {
+ public:
+  // Both outlive it; `dialler` is the same server as `host`.
+  ClusterLinks(Host& host, ReplicationHost& dialler);
+  ~ClusterLinks() override;
+  ClusterLinks(const ClusterLinks&) = delete;
+  ClusterLinks& operator=(const ClusterLinks&) = delete;
+
+  // PEER of a node of that set.
+  PeerHandler* Accept(PeerLink* link, uint64_t set_id, uint64_t node);
+  // What this turn has logged is about to be told: changes of the schema among it are held.
+  void BeforeReplies();
+  // Of what is released, what may be told.
+  Lsn Bounded(Lsn released) const { return holds_ ? std::min(released, held_at_) : released; }
+  // At the end of a turn: what is to be said leaves.
+  void OnTurn();
+  void OnTick();
+  void OnRoleChanged();
+  size_t links() const { return downs_.size() + (up_ == nullptr ? 0 : 1); }
+
+  // --- DirectorDesk
+  std::vector<WaitingSet> Waiting() const override;
+  std::optional<uint64_t> WhoLacks(uint64_t catalog) const override;
+  void OnAdmitted() override;
+
+ private:
+  class Up;
+  class Down;
+  static constexpr int64_t kRedialMicros{200'000};
+  static constexpr int64_t kReportMicros{5'000'000};
+
+  // --- CatalogDirector::Teller
+  void TellChange(uint64_t set, uint64_t number) override;
+  void TellRelease(uint64_t set, uint64_t number) override;
+
+  SetNode* set() const { return host_.replication().set(); }
+  int64_t now() const { return host_.clock().MonotonicMicros(); }
+  FrameHead Head(FrameKind kind) const;
+  bool has_state() const;   // there is a store, and it is that of a set
+  bool in_cluster() const;  // REQUIRES: has_state
+  bool directs() const;
+  // This node leads its set, and may write.
+  bool leads() const;
+  void UpdateRole();
+  void NoteCatalog();
+  void NoteCommitted();
+  void SetHold(uint64_t held_from, Lsn before);
+  // Where the director is, as far as is known.
+  std::optional<NodeAddress> Director() const;
+  // Where it may be, the likeliest first.
+  std::vector<NodeAddress> Candidates() const;
+  NodeReport MakeReport(bool with_tablets) const;
+  Down* LeaderOf(uint64_t number) const;
+  void ForgetChanges();
+  void AdmitWaiting();
+  // --- what the director says
+  void TakeSchemaOrder(std::string_view body);
+  void TakeUsers(std::string_view text);
+  bool TakeMap(std::string_view body);
+
+  Host& host_;
+  ReplicationHost& dialler_;
+  CatalogDirector director_{*this};
+  CatalogMember member_;
+  std::unique_ptr<Up> up_;
+  std::vector<std::unique_ptr<Down>> downs_;
+  uint32_t term_{0};   // that director_ or member_ began with
+  bool leads_{false};  // member_ has begun
+  uint64_t catalog_seen_{0};
+  int64_t catalog_micros_{0};  // when it was seen first (monotonic)
+  Lsn catalog_lsn_{};          // a record at or behind that of catalog_seen_
+  Lsn last_seen_{};            // the last record of the turn before
+  uint64_t answered_{0};       // the catalog that the director was answered
+  bool holds_{false};
+  Lsn held_at_{};
+  std::optional<NodeAddress> elsewhere_;
+  size_t next_candidate_{0};
+  int64_t redial_micros_{0};
+  int64_t directory_micros_{0};
+  int64_t forget_micros_{0};
+  uint64_t directory_version_{1};  // of what the director pushes
+};
+
+}  // namespace cellar

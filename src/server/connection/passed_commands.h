@@ -1,0 +1,19 @@
+// PassedCommands: of a connection, what other nodes carry out for it (server/passed_client.h), as
+// the connection itself sees it.
+#pragma once
+
+#include <cstddef>
+
+namespace cellar {
+
+class PassedCommands {
+ public:
+  virtual ~PassedCommands() = default;
+  // Not all of it has been answered.
+  virtual bool under_way() const = 0;
+  // What is may wait for others, for ever.
+  virtual bool MayWaitForEver() const = 0;
+  virtual size_t memory_bytes() const = 0;
+};
+
+}  // namespace cellar

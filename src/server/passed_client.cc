@@ -1,0 +1,199 @@
+// See passed_client.h.
+#include "server/passed_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "commands/session/services.h"
+#include "commands/session/tracking.h"
+#include "server/command_links.h"
+
+namespace cellar {
+namespace {
+
+bool ReadsData(const TransactionState& transaction) {
+  return std::any_of(transaction.queue.begin(), transaction.queue.end(),
+                     [](const QueuedCommand& queued) { return queued.command->Has(kReadonly); });
+}
+
+}  // namespace
+
+// --- PassedChannel
+
+void PassedChannel::OnReply(std::string_view bytes, bool whole, Lsn lsn) {
+  client_.OnReply(*this, bytes, whole, lsn);
+}
+
+void PassedChannel::OnOtherSet() { client_.misled = true; }
+
+void PassedChannel::OnMoved(std::string requests) { client_.OnMoved(*this, std::move(requests)); }
+
+void PassedChannel::OnUnknown() { client_.OnUnknown(); }
+
+void PassedChannel::OnKeyspace(std::string_view keyspace) {
+  client_.connection_.session.keyspace = keyspace;
+}
+
+void PassedChannel::OnWrote(int64_t told_micros, std::span<const WrittenSteps> steps) {
+  client_.OnWrote(told_micros, steps);
+}
+
+void PassedChannel::OnUnblocked(uint64_t number, bool done) {
+  client_.TellAskers(client_.unblockings.Answered(number, done));
+}
+
+bool PassedChannel::TakesMore() const {
+  const Session& session = client_.connection_.session;
+  return session.output.size() + session.output_in_flight < Session::kOutputPauseBytes / 2;
+}
+
+bool PassedChannel::WaitsForOthers() const { return client_.MayWaitForEver(); }
+
+// --- PassedClient
+
+PassedClient::~PassedClient() {
+  links_.LetGo(this);
+  TellAskers(unblockings.Lost());
+}
+
+size_t PassedClient::memory_bytes() const {
+  size_t bytes = sizeof(*this) + channels_.size() * sizeof(PassedChannel);
+  for (const auto& channel : channels_) bytes += channel->calls().memory_bytes();
+  return bytes;
+}
+
+PassedChannel& PassedClient::ChannelTo(uint64_t set) {
+  const auto found = std::find_if(channels_.begin(), channels_.end(),
+                                  [set](const auto& channel) { return channel->set() == set; });
+  if (found != channels_.end()) return **found;
+  channels_.push_back(std::make_unique<PassedChannel>(*this, set));
+  return *channels_.back();
+}
+
+void PassedClient::SetCurrent(PassedChannel* channel) {
+  CELLAR_ASSERT(channel == current_ || !under_way());
+  current_ = channel;
+}
+
+bool PassedClient::watches() const {
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return channel->watches; });
+}
+
+bool PassedClient::WatchesOn(uint64_t set) const {
+  return std::any_of(channels_.begin(), channels_.end(), [set](const auto& channel) {
+    return channel->watches && channel->set() == set;
+  });
+}
+
+bool PassedClient::WatchesAway() const {
+  return std::any_of(channels_.begin(), channels_.end(),
+                     [](const auto& channel) { return channel->watches && !channel->is_own(); });
+}
+
+void PassedClient::EndWatches() {
+  CELLAR_ASSERT(!under_way());
+  watches_lost = false;
+  for (const auto& channel : channels_) {
+    if (!std::exchange(channel->watches, false)) continue;
+    if (channel->link() != nullptr) channel->link()->Leave(channel.get());
+  }
+}
+
+// Messages that came in the middle of a reply leave behind it (PushTarget).
+void PassedClient::OnReply(PassedChannel& channel, std::string_view bytes, bool whole, Lsn lsn) {
+  CELLAR_ASSERT(&channel == current_);
+  Session& session = connection_.session;
+  // Of another set's records this node has none.
+  if (channel.is_own() && lsn.seq > seen.seq) seen = lsn;
+  if (session.ended()) return;
+  session.output.Append(bytes);
+  session.in_command = !whole;
+  session.last_activity_micros = links_.host_.now_micros();
+  if (whole && session.pushes != nullptr) {
+    session.AddGate(session.output.size(), std::exchange(session.pushes_depend_on, Lsn{}));
+    session.output.Append(session.pushes->view());
+    session.pushes.reset();
+  }
+  TellAskers(unblockings.Replied(channel.calls().first()));
+  if (channel.calls().empty()) OnAllAnswered(channel);
+  if (whole) {
+    since_micros = 0;
+    misled = false;
+    if (waits) links_.Wake(this);
+  }
+  links_.host_.ScheduleFlush(session);
+}
+
+void PassedClient::OnAllAnswered(PassedChannel& channel) {
+  Session& session = connection_.session;
+  // What was read in it this node does not know, so the client shall keep nothing of it.
+  const bool read_unknown = transaction != nullptr ? ReadsData(*transaction) : reads_away;
+  if (transaction != nullptr) channel.watches = false;
+  if (read_unknown && session.tracking != nullptr)
+    links_.host_.services().tracking.TellEverything(links_.host_, session);
+  transaction.reset();
+  session.switches.waits_elsewhere = skips = reads_away = false;
+  EndHolding();
+}
+
+void PassedClient::OnMoved(PassedChannel& channel, std::string requests) {
+  Session& session = connection_.session;
+  watches_lost = watches_lost || channel.watches;
+  channel.watches = false;
+  // One that nothing was under way on.
+  if (&channel != current_) return;
+  session.switches.waits_elsewhere = session.in_command = reads_away = false;
+  TellAskers(unblockings.Lost());
+  if (session.ended()) return;
+  EndHolding();
+  // It stands alone, and goes without a reply the next time too.
+  if (std::exchange(skips, false) && !requests.empty()) session.reply_mode = ReplyMode::kSkipping;
+  if (transaction != nullptr) {
+    CELLAR_ASSERT(session.transaction == nullptr);
+    session.transaction = std::move(transaction);
+    requests = "*1\r\n$4\r\nEXEC\r\n";
+  }
+  connection_.GiveBack(requests);
+  if (requests.empty()) return links_.Wake(this);
+  // Who leads now, or who has it, may not be known yet: a moment later it is tried again, not for
+  // ever.
+  ++links_.figures_.retried;
+  if (since_micros == 0) since_micros = links_.now();
+  session.postponed = true;
+  links_.Hold(this);
+}
+
+void PassedClient::OnUnknown() {
+  Session& session = connection_.session;
+  ++links_.figures_.closed;
+  TellAskers(unblockings.Lost());
+  // Behind the replies that are complete.
+  if (std::exchange(session.in_command, false)) session.End();
+  session.EndAfterReplies();
+  transaction.reset();
+  links_.host_.ScheduleFlush(session);
+}
+
+void PassedClient::OnWrote(int64_t told_micros, std::span<const WrittenSteps> steps) {
+  Session& session = connection_.session;
+  if (session.tracking == nullptr) return;
+  session.tracking->passed.Add(told_micros, steps);
+  links_.host_.services().tracking.TellHeld(links_.host_, session);
+}
+
+void PassedClient::EndHolding() {
+  Session& session = connection_.session;
+  if (session.tracking == nullptr) return;
+  session.tracking->passed.End();
+  links_.host_.services().tracking.TellHeld(links_.host_, session);
+}
+
+void PassedClient::TellAskers(const std::vector<Unblockings::Told>& told) {
+  using Unblocked = CommandLinks::Unblocked;
+  for (const Unblockings::Told& each : told)
+    links_.AnswerUnblocking(each.ticket, each.done ? Unblocked::kYes : Unblocked::kNo);
+}
+
+}  // namespace cellar

@@ -1,0 +1,146 @@
+// See remote_asks.h.
+#include "server/remote_asks.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.h"
+#include "commands/config/config.h"
+#include "commands/session/services.h"
+#include "commands/session/session.h"
+
+namespace cellar {
+
+class RemoteAsks::AskedCall final : public CallClient {
+ public:
+  AskedCall(Host& host, const Session& session, uint64_t set, std::string text, bool writes)
+      : host_(host),
+        identity_{session.user_name, session.keyspace, session.address,
+                  static_cast<uint8_t>(session.version == RespVersion::k3 ? 3 : 2)},
+        set_(set),
+        text_(std::move(text)),
+        writes_(writes) {}
+
+  uint64_t set() const { return set_; }
+  const Answer& answer() const { return answer_; }
+  bool is_pending() const { return answer_.state == State::kPending; }
+  bool waits() const { return is_pending() && !sent_; }
+  size_t memory_bytes() const {
+    return sizeof(*this) + text_.capacity() + answer_.bytes.capacity() + calls().memory_bytes();
+  }
+  // It has waited for a link for so long; 0: it is new, or was answered.
+  int64_t since_micros{0};
+
+  void Send(EntryLink* link) {
+    CELLAR_ASSERT(waits());
+    link->Begin(this, identity_.view())->append(text_);
+    const uint8_t flags = kCallWrites;
+    link->Pass(this, writes_ ? flags : uint8_t{0});
+    sent_ = true;
+    sent_micros_ = host_.clock().MonotonicMicros();
+    other_set_ = false;
+  }
+  void End(State state, std::string bytes) {
+    CELLAR_ASSERT(is_pending());
+    answer_.state = state;
+    answer_.bytes = std::move(bytes);
+    host_.WakeTasks();
+  }
+
+  // --- CallClient
+  void OnReply(std::string_view bytes, bool whole, Lsn) override {
+    answer_.bytes.append(bytes);
+    if (whole) End(State::kAnswered, std::move(answer_.bytes));
+  }
+  void OnOtherSet() override { other_set_ = true; }
+  void OnMoved(std::string) override {
+    if (!is_pending()) return;
+    if (other_set_) return End(State::kMoved, {});
+    Again();
+  }
+  void OnUnknown() override {
+    if (!is_pending()) return;
+    if (writes_) return End(State::kUnknown, {});
+    Again();
+  }
+  // The asker looks at what it has been answered, and forgets what is too much.
+  bool TakesMore() const override { return true; }
+
+ private:
+  void Again() {
+    answer_.bytes.clear();
+    sent_ = false;
+    // What was carried out for a while before it got lost has all its time again.
+    const int64_t now = host_.clock().MonotonicMicros();
+    const bool ran = now - sent_micros_ >= host_.services().config.cluster_wait * 500;
+    if (since_micros == 0 || ran) since_micros = now;
+  }
+
+  Host& host_;
+  const CallIdentity identity_;
+  const uint64_t set_;
+  const std::string text_;
+  const bool writes_;
+  bool sent_{false};
+  int64_t sent_micros_{0};
+  bool other_set_{false};
+  Answer answer_;
+};
+
+RemoteAsks::RemoteAsks(Host& host, FindLink find_link, LateText late_text)
+    : host_(host), find_link_(std::move(find_link)), late_text_(std::move(late_text)) {}
+
+RemoteAsks::~RemoteAsks() = default;
+
+uint64_t RemoteAsks::Ask(const Session& session, uint64_t set, std::string text, bool writes) {
+  CELLAR_ASSERT(CheckCall(text).ok());
+  auto call = std::make_unique<AskedCall>(host_, session, set, std::move(text), writes);
+  AskedCall* const asked = call.get();
+  calls_.emplace(++last_ticket_, std::move(call));
+  Try(asked);
+  return last_ticket_;
+}
+
+const RemoteCalls::Answer& RemoteAsks::AnswerTo(uint64_t ticket) const {
+  const auto found = calls_.find(ticket);
+  CELLAR_ASSERT(found != calls_.end());
+  return found->second->answer();
+}
+
+void RemoteAsks::Forget(uint64_t ticket) {
+  const size_t forgotten = calls_.erase(ticket);
+  CELLAR_ASSERT(forgotten == 1);
+}
+
+void RemoteAsks::Try(AskedCall* call) {
+  const int64_t now = host_.clock().MonotonicMicros();
+  const int64_t patience_micros = host_.services().config.cluster_wait * 1000;
+  // Who leads may send it back again and again: that ends, too.
+  const bool late = call->since_micros != 0 && now - call->since_micros >= patience_micros;
+  if (late) return call->End(State::kFailed, late_text_(call->set()));
+  EntryLink* const link = find_link_(call->set());
+  if (link != nullptr && link->MakeRoom(*call)) return call->Send(link);
+  if (call->since_micros == 0) call->since_micros = now;
+}
+
+void RemoteAsks::OnTurn() {
+  for (const auto& [ticket, call] : calls_) {
+    if (call->waits()) Try(call.get());
+    const bool rests = !call->is_pending() && call->link() != nullptr;
+    if (rests) call->link()->Leave(call.get());
+  }
+}
+
+bool RemoteAsks::waits() const {
+  return std::any_of(calls_.begin(), calls_.end(),
+                     [](const auto& call) { return call.second->waits(); });
+}
+
+size_t RemoteAsks::memory_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [ticket, call] : calls_) bytes += call->memory_bytes();
+  return bytes;
+}
+
+}  // namespace cellar
