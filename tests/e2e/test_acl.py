@@ -22,7 +22,7 @@ acl|users acl|whoami asking backup|abort backup|cleanup backup|help backup|list 
 backup|status bgrewriteaof bgsave client|caching client|capa client|getname client|getredir client|help client|id
 client|info client|kill client|list client|no-evict client|no-touch client|pause client|reply client|setinfo
 client|setname client|tracking client|trackinginfo client|unblock client|unpause cluster|addslots
-cluster|addslotsrange cluster|bumpepoch cluster|config cluster|end cluster|events cluster|init cluster|map
+cluster|addslotsrange cluster|admit cluster|bumpepoch cluster|config cluster|end cluster|events cluster|init cluster|map
 cluster|sets cluster|count-failure-reports cluster|countkeysinslot cluster|delslots
 cluster|delslotsrange cluster|failover cluster|flushslots cluster|forget cluster|getkeysinslot cluster|help
 cluster|info cluster|keyslot cluster|links cluster|meet cluster|myid cluster|myshardid cluster|nodes
@@ -305,6 +305,8 @@ class AclTest(CellarTest):
                 with self.subTest(command=line, rules=rules):
                     reply = client(line)
                     self.assertNotIsInstance(reply, redis.exceptions.NoPermissionError)
+                    if name == "debug|tablets" and "CELLAR_FOLLOWER" in os.environ:
+                        continue  # each node is asked for itself, and one that does not lead writes nothing
                     if name not in ("object|freq",) and not name.startswith(("eval", "fcall", "tablet|")):
                         self.assertNotIsInstance(reply, redis.ResponseError)
                 client.close()

@@ -214,6 +214,26 @@ class PassedOn(AnyNodeCase):
         link.close()
         self.assert_at_rest(self.members)
 
+    def test_watches_that_were_kept_by_who_led_before(self):
+        """A node that leads by now knows nothing of them: EXEC answers null once, also where nothing has changed."""
+        leader, follower = self.begin()
+        link = Link(follower.port)
+        self.assertEqual([b"OK", b"OK", b"QUEUED"], link.run("CWATCH t m", "MULTI", "CPUT t m f:x mine"))
+        other = Link(follower.port)
+        self.assertEqual([b"OK"], other.run("WATCH t"))
+        third = Link(follower.port)
+        self.assertEqual([b"OK", b"OK"], third.run("WATCH t", "UNWATCH"))
+        self.hand_over(self.members, to=follower)
+        follower.run("CPUT t m f:x others")
+        self.assertEqual([None], link.run("EXEC"))
+        self.assertEqual([b"OK", b"QUEUED", None], other.run("MULTI", "CPUT t m f:x mine", "EXEC"))
+        self.assertEqual([b"OK", b"QUEUED", [b"others"]], link.run("MULTI", "CGET t m f:x", "EXEC"))
+        self.assertEqual([b"OK", b"OK", b"QUEUED", [b"OK"]], other.run("CWATCH t m", "MULTI", "CPUT t m f:x 5", "EXEC"))
+        self.assertEqual([b"OK", b"QUEUED", [b"5"]], third.run("MULTI", "CGET t m f:x", "EXEC"))
+        for each in (link, other, third):
+            each.close()
+        self.assert_at_rest(self.members)
+
     def test_replies_that_are_not_wanted(self):
         _, follower = self.begin()
         link = Link(follower.port)
