@@ -42,11 +42,6 @@ void CatalogDirector::OnCommitted(uint64_t number, uint64_t kept) {
 
 void CatalogDirector::AddSet(uint64_t set) { members_.try_emplace(set); }
 
-void CatalogDirector::RemoveSet(uint64_t set) {
-  members_.erase(set);
-  EndHoldIfDue();
-}
-
 // In order, each once: links keep the order, and who comes back says what he has.
 void CatalogDirector::TellWhatLacks(uint64_t set, Member* member) {
   if (!member->here || committed_ == 0) return;

@@ -48,9 +48,8 @@ class CatalogDirector {
   // ... and they are committed up to there. `kept`: from there on their changes can be told one by
   // one; a set that has not so many is told of the whole.
   void OnCommitted(uint64_t number, uint64_t kept);
-  // The set belongs to the cluster, or no more.
+  // The set belongs to the cluster.
   void AddSet(uint64_t set);
-  void RemoveSet(uint64_t set);
   // Its leader is here, and has changes up to `number` committed; nothing: it has none of this
   // cluster's.
   void OnReport(uint64_t set, std::optional<uint64_t> number);

@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "engine/state/cluster_state.h"
 
 namespace cellar {
 namespace {
+
+// Of what a set has, so that it cannot be admitted: it is kept as long as the link stands.
+constexpr size_t kRefusalBytesMax{4096};
 
 bool TakeByte(std::string_view* from, uint8_t* byte) {
   if (from->empty()) return false;
@@ -71,7 +75,6 @@ void EncodeReport(const NodeReport& report, std::string* to) {
   to->push_back(report.leads ? '\1' : '\0');
   PutLengthPrefixed(to, report.refusal);
   EncodeClusterSet(report.set, to);
-  PutVarint64(to, report.map_version);
   to->push_back(report.tells_tablets ? '\1' : '\0');
   PutLengthPrefixed(to, report.tablets);
 }
@@ -79,8 +82,8 @@ void EncodeReport(const NodeReport& report, std::string* to) {
 bool DecodeReport(std::string_view from, NodeReport* report) {
   return GetFixed64(&from, &report->cluster_id) && TakeFlag(&from, &report->leads) &&
          TakeText(&from, &report->refusal) && DecodeClusterSet(&from, &report->set) &&
-         GetVarint64(&from, &report->map_version) && TakeFlag(&from, &report->tells_tablets) &&
-         TakeText(&from, &report->tablets) && from.empty();
+         TakeFlag(&from, &report->tells_tablets) && TakeText(&from, &report->tablets) &&
+         from.empty() && report->refusal.size() <= kRefusalBytesMax;
 }
 
 void EncodeMapNews(const MapCache& map, uint64_t version, std::string* to) {
@@ -131,7 +134,8 @@ void EncodeSchemaOrder(const SchemaOrder& order, std::string* to) {
 
 bool DecodeSchemaOrder(std::string_view from, SchemaOrder* order) {
   if (!GetFixed64(&from, &order->cluster_id) || order->cluster_id == 0 ||
-      !GetVarint64(&from, &order->set) || !TakeFlag(&from, &order->whole))
+      !GetVarint64(&from, &order->set) || order->set == 0 || order->set >= kClusterSetsMax ||
+      !TakeFlag(&from, &order->whole))
     return false;
   order->change = from;
   return true;

@@ -33,9 +33,8 @@ inline constexpr uint64_t kClusterLinkVersion{1};
 struct NodeReport {
   uint64_t cluster_id{0};  // 0: the set is part of none yet
   bool leads{false};
-  std::string refusal{};  // what it has, so that it cannot be admitted; empty: it can
-  ClusterSet set{};       // what its leader knows of it; of another node number and id alone
-  uint64_t map_version{0};
+  std::string refusal{};      // what it has, so that it cannot be admitted; empty: it can
+  ClusterSet set{};           // what its leader knows of it; of another node number and id alone
   bool tells_tablets{false};  // then `tablets` is EncodeClusterState of what the set owns
   std::string tablets{};
 };

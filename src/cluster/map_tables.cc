@@ -257,12 +257,12 @@ uint64_t MapTables::FirstChange() {
 }
 
 bool MapTables::ReadChange(uint64_t number, CatalogChange* change) {
-  for (const Row& row : Rows(kCatalogTable, UINT64_MAX)) {
-    uint64_t its = 0;
-    if (ParseNumber(row.key, &its) && its == number)
-      return DecodeCatalogChange(row.Text("change"), change);
-  }
-  return false;
+  Table* const table = Find(kCatalogTable);
+  if (table == nullptr) return false;
+  const Result<OpenedRow*> row = store_.OpenRow(*table, FormatUint64(number), nullptr);
+  if (!row.ok()) return false;
+  const Result<const CellRead*> cell = (*row)->Get(std::string(kFamily) + ":change");
+  return cell.ok() && *cell != nullptr && DecodeCatalogChange((*cell)->value.stored, change);
 }
 
 Status MapTables::WriteOption(std::string_view name, std::string_view value) {

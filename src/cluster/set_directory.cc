@@ -5,16 +5,28 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "replica/greeting.h"
 
 namespace cellar {
 namespace {
 
 constexpr uint64_t kMembersMax{1024};
 
-bool GetText(std::string_view* from, std::string* text) {
+// A word that is kept and shown: no more of it than that.
+constexpr size_t kWordBytesMax{64};
+
+bool GetWord(std::string_view* from, std::string* word) {
   std::string_view bytes;
-  if (!GetLengthPrefixed(from, &bytes)) return false;
-  text->assign(bytes);
+  if (!GetLengthPrefixed(from, &bytes) || bytes.size() > kWordBytesMax) return false;
+  word->assign(bytes);
+  return true;
+}
+
+// It is dialled, and stands in lines of errors.
+bool GetHost(std::string_view* from, std::string* host) {
+  std::string_view bytes;
+  if (!GetLengthPrefixed(from, &bytes) || !IsPlainHost(bytes)) return false;
+  host->assign(bytes);
   return true;
 }
 
@@ -29,9 +41,9 @@ void EncodeMember(const ClusterMember& member, std::string* to) {
 
 bool DecodeMember(std::string_view* from, ClusterMember* member) {
   uint64_t port = 0;
-  if (!GetFixed64(from, &member->node) || !GetText(from, &member->host) ||
-      !GetVarint64(from, &port) || port > UINT16_MAX || !GetText(from, &member->kind) ||
-      !GetText(from, &member->state) || !GetText(from, &member->version))
+  if (!GetFixed64(from, &member->node) || !GetHost(from, &member->host) ||
+      !GetVarint64(from, &port) || port > UINT16_MAX || !GetWord(from, &member->kind) ||
+      !GetWord(from, &member->state) || !GetWord(from, &member->version))
     return false;
   member->port = static_cast<uint16_t>(port);
   return true;

@@ -22,10 +22,6 @@
 namespace cellar {
 namespace {
 
-uint64_t SetIdOf(const Replication& replication) {
-  return std::stoull(replication.cluster_text().substr(0, 16), nullptr, 16);
-}
-
 TabletsByTable OwnTablets(const Engine& engine) {
   TabletsByTable tablets;
   for (const Table* table = engine.FindTableFrom(0); table != nullptr;
@@ -70,16 +66,17 @@ class ClusterLinks::Up final : public PeerHandler {
     const Lsn schema = links_.host_.store().schema_lsn();
     const bool with_tablets = links_.leads() && links_.in_cluster() && schema != told_lsn_;
     NodeReport report = links_.MakeReport(with_tablets);
-    std::string body;
-    EncodeReport(report, &body);
     // Sizes change all the time: they alone are no news.
-    report.set.bytes = 0;
+    const uint64_t bytes = std::exchange(report.set.bytes, 0);
     const bool is_news = with_tablets || report.leads != told_.leads || report.set != told_.set ||
                          report.cluster_id != told_.cluster_id;
     if (!is_news && links_.now() < report_micros_) return;
     report_micros_ = links_.now() + kReportMicros;
     if (with_tablets) told_lsn_ = schema;
-    told_ = std::move(report);
+    told_ = report;
+    report.set.bytes = bytes;
+    std::string body;
+    EncodeReport(report, &body);
     Say(FrameKind::kReport, body);
   }
   // One that is silent from the beginning is given up.
@@ -428,9 +425,11 @@ void ClusterLinks::NoteCommitted() {
   }
 }
 
+// In this order: replies that a hold has kept until now leave in this turn.
 void ClusterLinks::BeforeReplies() {
   if (!has_state()) return;
   NoteCatalog();
+  NoteCommitted();
   last_seen_ = host_.store().last_lsn();
 }
 
@@ -441,7 +440,8 @@ void ClusterLinks::UpdateRole() {
     if (director_.active()) director_.End();
     leads_ = false;
     SetHold(0, {});
-    host_.services().cluster_view = {};
+    ClusterView& view = host_.services().cluster_view;
+    if (!view.sets.empty() || view.map.version() != 0) view = {};
     return;
   }
   NoteCatalog();
@@ -499,7 +499,6 @@ void ClusterLinks::OnRoleChanged() {
 void ClusterLinks::OnTurn() {
   if (!has_state()) return;
   UpdateRole();
-  NoteCommitted();
   std::erase_if(downs_, [](const auto& down) { return down->dead(); });
   if (director_.active())
     for (const auto& down : downs_) down->Push();
@@ -584,11 +583,12 @@ NodeReport ClusterLinks::MakeReport(bool with_tablets) const {
   report.cluster_id = engine.cluster().cluster_id;
   // What it has is told once it is committed.
   report.leads = leads() && set()->set().commit().seq >= catalog_lsn_.seq;
-  report.set.id = SetIdOf(host_.replication());
-  if (report.leads) report.set = OwnClusterSet(host_);
+  if (report.leads)
+    report.set = OwnClusterSet(host_);
+  else
+    report.set.id = OwnSetId(host_);
   if (report.leads && !engine.cluster().active())
     report.refusal = CatalogChanges::WhatIsHere(engine);
-  report.map_version = host_.services().cluster_view.map.version();
   if (with_tablets) {
     report.tells_tablets = true;
     EncodeClusterState(engine.cluster(), OwnTablets(engine), &report.tablets);

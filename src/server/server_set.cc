@@ -56,10 +56,13 @@ bool IsHere(const std::string& host) {
 
 Status Server::CheckSetOptions() {
   const Config& config = services_own_.config;
-  if (config.cluster_nodes.empty()) return Status::Ok();
   const auto refuse = [](std::string text) {
     return Status::Error(ErrorCode::kErr, std::move(text));
   };
+  if (config.cluster_nodes.empty()) {
+    return config.cluster_join.empty() ? Status::Ok()
+                                       : refuse("cluster-join needs cluster-nodes: a set joins");
+  }
   if (raft_core_available() == 0)
     return refuse("cluster-nodes: this build has no libraft 0.22 or newer, and so no replica sets");
   if (!config.replicaof.empty()) return refuse("cluster-nodes and replicaof exclude each other");

@@ -147,7 +147,8 @@ Status CatalogChanges::Carry() {
   RETURN_IF_ERROR(store_.journal_->Reserve(store_.mutation_.size()));
   store_.OpenTransaction(Store::Atomicity::kAll);
   store_.engine_->SetCommitTime(store_.journal_->last_commit_micros() + 1);
-  const Status applied = store_.engine_->ApplyOps(store_.mutation_.Since(store_.part_begin_));
+  // Checked as a record that is read: what passes here passes at the next start.
+  const Status applied = store_.engine_->Apply(store_.mutation_.payload());
   if (!applied.ok()) {
     store_.RollBackTransaction();
     return DoesNotFit(applied.text());

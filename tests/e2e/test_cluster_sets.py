@@ -2,6 +2,7 @@
 
 import os
 import random
+import socket
 import sys
 import threading
 import time
@@ -93,6 +94,14 @@ class Joining(SetsCase):
 
 
 class Schemas(SetsCase):
+    def test_followers_know_of_a_change_that_is_told(self):
+        self.cluster(2, voters=3)
+        for number in range(20):
+            self.any().run("TABLE", "CREATE", f"t{number}", "FAMILY", "f")
+            for member in self.everyone:
+                self.assertIn(f"t{number}", member.run("KEYS *"))
+                self.assertEqual("no error: OK", member.refusal("CPUT", f"t{number}", "r", "f:x", "1"))
+
     def test_a_change_is_everywhere_when_it_is_told(self):
         self.cluster(3)
         seed = SEED or random.randrange(1 << 30)
@@ -242,6 +251,25 @@ class Schemas(SetsCase):
 
 class Several(SetsCase):
     """What goes over all sets replies what one server with the same rows does."""
+
+    def test_clients_that_hang_up(self):
+        """In the middle of what goes over all sets: nothing stays under way, and nothing is lost."""
+        self.cluster(3)
+        self.any().run("TABLE CREATE t SPLIT AT 3 g n t FAMILY f")
+        pipe = self.everyone[0].redis.pipeline(transaction=False)
+        for number in range(5000):
+            pipe.execute_command("CPUT", "t", f"{'ahou'[number % 4]}{number}", "f:x", "v" * 50)
+        pipe.execute()
+        for number in range(60):
+            link = socket.create_connection(("127.0.0.1", self.any().port))
+            words = ("CSCAN t 0 COUNT 5000", "CAGG t BY KEY 1 REDUCE COUNT f:x", "CUPDATE t ALL PUT f:y 1", "CCOUNT t WHERE f:x EQ z")
+            link.sendall((words[number % 4] + "\r\n").encode() * (1 + number % 5))
+            time.sleep(random.random() * 0.02)
+            link.close()
+        for member in self.everyone:
+            self.wait_until(lambda member=member: {member.info("cluster")[f"cluster_calls_{name}"]
+                                                   for name in ("waiting", "held")} == {0}, lambda: str(member.info("cluster")))
+        self.assertEqual(5000, self.any().run("CCOUNT t"))
 
     def test_beside_one_server(self):
         self.cluster(3)

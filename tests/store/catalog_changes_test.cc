@@ -122,8 +122,16 @@ TEST_CASE_METHOD(Sets, "A change that does not fit changes nothing", "[tablets]"
   schema.SetSchema(7, "no schema");
   MutationBuilder owner;
   owner.AssignTablets(7, PartOf({{"", "", 1}}));
+  // What would be refused when the log is read again.
+  MutationBuilder name;
+  name.CreateTable("0", "a name\n", 11, one_family);
+  MutationBuilder number;
+  number.CreateTable("0", "t", UINT64_MAX, one_family);
+  MutationBuilder used;
+  used.CreateTable("0", "t", 3, one_family);
   const Lsn before = store->last_lsn();
-  for (const MutationBuilder* ops : {&twice, &nowhere, &gone, &schema, &owner}) {
+  for (const MutationBuilder* ops :
+       {&twice, &nowhere, &gone, &schema, &owner, &name, &number, &used}) {
     REQUIRE(changes().Apply(Change(6, *ops)).code() == ErrorCode::kCorruption);
     REQUIRE(store->last_lsn() == before);
     REQUIRE_FALSE(store->KeyspaceExists("fine"));

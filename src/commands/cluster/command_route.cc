@@ -120,12 +120,9 @@ class RouteFinder {
   static CommandRoute Unknown(std::string error) {
     return {Kind::kUnknown, 0, 0, std::move(error)};
   }
-  // What the map says, where the truth here says that it is not this set's. Where this node leads
-  // the truth is no older than a map.
-  CommandRoute Told(uint64_t set, uint64_t epoch, std::string unknown) const {
-    if (set == sources_.own_set && sources_.leads) return Unknown(std::move(unknown));
-    return Set(set, epoch);
-  }
+  // Whether the map says that it is this set's, where the truth here says that it is not: where
+  // this node leads the truth is no older than a map.
+  bool Contradicts(uint64_t set) const { return set == sources_.own_set && sources_.leads; }
 
   CommandRoute OfKey(const Table& table, std::string_view key, std::string_view row) const {
     const Tablets* const tablets = table.tablets();
@@ -134,12 +131,11 @@ class RouteFinder {
       const Tablet* const tablet = tablets->Find(key);
       return Set(sources_.own_set, tablet == nullptr ? 0 : tablet->epoch);
     }
-    std::string unknown = fmt::format("TRYAGAIN the map does not say who owns row {} of table {}",
-                                      Quote(row), Quote(table.shown_name()));
     const MapEntry* const entry =
         sources_.map == nullptr ? nullptr : sources_.map->FindTablet(MapIdOf(table), key);
-    if (entry == nullptr) return Unknown(std::move(unknown));
-    return Told(entry->set, entry->epoch, std::move(unknown));
+    if (entry != nullptr && !Contradicts(entry->set)) return Set(entry->set, entry->epoch);
+    return Unknown(fmt::format("TRYAGAIN the map does not say who owns row {} of table {}",
+                               Quote(row), Quote(table.shown_name())));
   }
 
   CommandRoute OfRow(const CommandEntry& command, const Table& table, std::string_view row) const {
@@ -183,25 +179,27 @@ class RouteFinder {
     const Tablets* const tablets = table.tablets();
     if (tablets == nullptr) return {};
     if (tablets->owns_all()) return Set(sources_.own_set, tablets->list().front().epoch);
-    std::string unknown = fmt::format("TRYAGAIN the map does not say who owns all rows of table {}",
-                                      Quote(table.shown_name()));
+    const auto unknown = [&table] {
+      return Unknown(fmt::format("TRYAGAIN the map does not say who owns all rows of table {}",
+                                 Quote(table.shown_name())));
+    };
     const MapTable* const mapped =
         sources_.map == nullptr ? nullptr : sources_.map->Find(MapIdOf(table));
-    if (mapped == nullptr || mapped->tablets.empty()) return Unknown(std::move(unknown));
+    if (mapped == nullptr || mapped->tablets.empty()) return unknown();
     std::set<uint64_t> owners;
     std::string_view end;
     for (const MapEntry& entry : mapped->tablets) {
       const bool joins = entry.begin == end && (owners.empty() || !end.empty());
-      if (!joins) return Unknown(std::move(unknown));
+      if (!joins) return unknown();
       owners.insert(entry.set);
       end = entry.end;
     }
-    if (!end.empty()) return Unknown(std::move(unknown));
+    if (!end.empty()) return unknown();
     *sets = owners.size();
     if (owners.size() > 1) return {Kind::kSeveral, 0, 0, {}};
     const MapEntry& first = mapped->tablets.front();
     const bool one = mapped->tablets.size() == 1;
-    return Told(first.set, one ? first.epoch : 0, std::move(unknown));
+    return Contradicts(first.set) ? unknown() : Set(first.set, one ? first.epoch : 0);
   }
 
   CommandRoute OfNamedTable(const CommandEntry& command, Arguments args) const {

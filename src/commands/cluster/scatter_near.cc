@@ -51,13 +51,7 @@ bool ScatterNear::LookFurther() {
 TaskProgress ScatterNear::Advance(TaskContext& context) {
   if (ticket_) {
     std::string reply;
-    const Came came = Take(*ticket_, &reply);
-    if (came == Came::kNothing) return TaskProgress::kWaiting;
-    ticket_.reset();
-    if (came == Came::kMoved) return Wait(context);
-    if (came == Came::kError) Fail(context, reply);
-    if (failed()) return TaskProgress::kDone;
-    NoteProgress();
+    if (const auto ends = TakeOnly(context, &ticket_, &reply)) return *ends;
     bool is_behind = false;
     const bool is_place = IsPlace(reply, &is_behind);
     if (is_place) nearest_ = std::move(reply);

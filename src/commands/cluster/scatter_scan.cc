@@ -86,13 +86,7 @@ TaskProgress ScatterScan::Advance(TaskContext& context) {
   if (page_.ended()) return page_.Deliver(context.reply, context.budget);
   if (ticket_) {
     std::string reply;
-    const Came came = Take(*ticket_, &reply);
-    if (came == Came::kNothing) return TaskProgress::kWaiting;
-    ticket_.reset();
-    if (came == Came::kMoved) return Wait(context);
-    if (came == Came::kError) Fail(context, reply);
-    if (failed()) return TaskProgress::kDone;
-    NoteProgress();
+    if (const auto ends = TakeOnly(context, &ticket_, &reply)) return *ends;
     if (!TakePart(context, std::move(reply)))
       return failed() ? TaskProgress::kDone : page_.Deliver(context.reply, context.budget);
   }

@@ -149,6 +149,19 @@ ScatterTask::Came ScatterTask::Take(uint64_t ticket, std::string* reply) {
   return came;
 }
 
+std::optional<TaskProgress> ScatterTask::TakeOnly(TaskContext& context,
+                                                  std::optional<uint64_t>* ticket,
+                                                  std::string* reply) {
+  const Came came = Take(**ticket, reply);
+  if (came == Came::kNothing) return TaskProgress::kWaiting;
+  ticket->reset();
+  if (came == Came::kMoved) return Wait(context);
+  if (came == Came::kError) Fail(context, *reply);
+  if (failed()) return TaskProgress::kDone;
+  NoteProgress();
+  return std::nullopt;
+}
+
 TaskProgress ScatterTask::Wait(TaskContext& context) {
   const int64_t now = host_.clock().MonotonicMicros();
   if (waits_since_micros_ == 0) waits_since_micros_ = now;

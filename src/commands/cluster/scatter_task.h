@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,6 +68,10 @@ class ScatterTask : public Task {
   };
   // What has come of an ask, which is gone then, unless nothing has.
   Came Take(uint64_t ticket, std::string* reply);
+  // Of one that asks a set at a time: what has come of *ticket, if it is a reply. Else how the step
+  // ends.
+  std::optional<TaskProgress> TakeOnly(TaskContext& context, std::optional<uint64_t>* ticket,
+                                       std::string* reply);
   bool asks() const { return !tickets_.empty(); }
   // It goes on.
   void NoteProgress() { waits_since_micros_ = 0; }

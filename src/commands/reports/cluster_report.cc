@@ -37,13 +37,17 @@ std::string_view SetStateOf(const ClusterSet& set) {
   return set.tablets == 0 ? "empty" : "ok";
 }
 
+uint64_t OwnSetId(Host& host) {
+  return std::stoull(host.replication().cluster_text().substr(0, 16), nullptr, 16);
+}
+
 ClusterSet OwnClusterSet(Host& host) {
   const SetNode* const node = host.replication().set();
   CELLAR_ASSERT(node != nullptr);
   const Engine& engine = host.store().engine();
   ClusterSet set;
   set.number = engine.cluster().set;
-  set.id = std::stoull(host.replication().cluster_text().substr(0, 16), nullptr, 16);
+  set.id = OwnSetId(host);
   set.leader = node->open() ? host.replication().node() : node->set().leader();
   for (const MemberFigures& member : node->Members()) {
     set.members.push_back({.node = member.node,

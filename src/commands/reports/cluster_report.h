@@ -35,6 +35,8 @@ struct SetReport {
 
 // "ok", "no-leader"; "empty" if it has no tablets.
 std::string_view SetStateOf(const ClusterSet& set);
+// The id of the own set. REQUIRES: a set.
+uint64_t OwnSetId(Host& host);
 // The own set, as the director is told of it. REQUIRES: a set, with a state.
 ClusterSet OwnClusterSet(Host& host);
 
