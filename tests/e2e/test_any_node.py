@@ -555,6 +555,10 @@ class PassedOn(AnyNodeCase):
         users, keyspaces = 100, 10
         for user in range(users):
             follower.run(f"ACL SETUSER u{user} ON NOPASS +@all ~*")
+        # A node knows of users what it has applied of the log; other connections than the one that wrote do not wait.
+        early = Link(follower.port)
+        self.wait_until(lambda: early.run(f"AUTH u{users - 1} x") == [b"OK"], "the follower does not know the users")
+        early.close()
         clients = [(f"AUTH u{number % users} x", f"SELECT {number // users}", f"CPUT 0/t r{number} f:x 1")
                    for number in range(users * keyspaces)]
         # One connection that is some of them in turn has one. (AUTH waits there for what it has written.)
