@@ -16,7 +16,7 @@ ClusterTelling::ClusterTelling(Host& host) : host_(host), before_(host.store().l
 ClusterTelling::~ClusterTelling() {
   if (host_.store().last_lsn() == before_) return;
   for (const std::string_view table : kClusterTables)
-    NotifyTable(host_, 0, "", kClusterKeyspace, table);
+    NotifyTrackers(host_, kClusterKeyspace, table);
 }
 
 bool ClusterPart::Directs(Host& host) {

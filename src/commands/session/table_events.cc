@@ -63,11 +63,15 @@ void Notify(Host& host, uint32_t kind, std::string_view event, std::string_view 
 
 }  // namespace
 
-void NotifyTable(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
-                 std::string_view table) {
+void NotifyTrackers(Host& host, std::string_view keyspace, std::string_view table) {
   Tracking& tracking = host.services().tracking;
   if (tracking.active()) [[unlikely]]
     tracking.TableChanged(host, keyspace, table);
+}
+
+void NotifyTable(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
+                 std::string_view table) {
+  NotifyTrackers(host, keyspace, table);
   Notify(host, kind, event, keyspace, table);
 }
 

@@ -50,6 +50,8 @@ class TableEvents {
   std::vector<Event> waiting_;
 };
 
+// Tells clients that track the table, and publishes nothing.
+void NotifyTrackers(Host& host, std::string_view keyspace, std::string_view table);
 // Publishes if `kind` (a NotifyFlags bit, kNotifyTable for cells) is switched on, and tells clients
 // that track the table (tracking.h) in any case. To be called after the change.
 void NotifyTable(Host& host, uint32_t kind, std::string_view event, std::string_view keyspace,
