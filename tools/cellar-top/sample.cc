@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "client/reply_fields.h"
+
 namespace cellar::top {
 namespace {
 
@@ -17,25 +19,15 @@ constexpr const char* kSlowAsked{"25"};  // some are left out
 constexpr int64_t kRangeMinutes{5};
 constexpr std::string_view kTablePrefix{"table_"};
 
-std::string_view View(const redisReply& reply) {
-  const bool text = reply.type == REDIS_REPLY_STRING || reply.type == REDIS_REPLY_STATUS;
-  return text ? std::string_view(reply.str, reply.len) : std::string_view();
-}
-
-const redisReply* Field(const redisReply& map, std::string_view name) {
-  for (size_t i = 0; i + 1 < map.elements; i += 2) {
-    if (View(*map.element[i]) == name) return map.element[i + 1];
-  }
-  return nullptr;
-}
-
-bool IsList(const redisReply& reply) { return reply.type == REDIS_REPLY_ARRAY; }
+using client::FieldOf;
+using client::IsList;
+using client::TextOf;
 
 // The address that the server knows this connection by: "id=3 addr=127.0.0.1:5312 ..."; empty if it
 // does not say.
 std::string OwnAddress(const redisReply& client_info) {
   constexpr std::string_view kMark{" addr="};
-  const std::string_view text = View(client_info);
+  const std::string_view text = TextOf(client_info);
   const size_t mark = text.find(kMark);
   if (mark == std::string_view::npos) return {};
   const std::string_view behind = text.substr(mark + kMark.size());
@@ -47,22 +39,22 @@ void ReadSlow(const redisReply& reply, const std::string& own_address, Sample* s
   for (size_t i = 0; IsList(reply) && i < reply.elements; ++i) {
     const redisReply& entry = *reply.element[i];
     if (entry.elements < 5 || sample->slow.size() == kSlowShown) continue;
-    if (!own_address.empty() && View(*entry.element[4]) == own_address) continue;
+    if (!own_address.empty() && TextOf(*entry.element[4]) == own_address) continue;
     SlowCommand& slow = sample->slow.emplace_back();
     slow.unix_s = entry.element[1]->integer;
     slow.micros = entry.element[2]->integer;
     for (size_t k = 0; k < entry.element[3]->elements; ++k) {
       if (k > 0) slow.text += ' ';
-      slow.text += View(*entry.element[3]->element[k]).substr(0, 80);
+      slow.text += TextOf(*entry.element[3]->element[k]).substr(0, 80);
     }
-    slow.client = View(*entry.element[4]);
+    slow.client = TextOf(*entry.element[4]);
   }
 }
 
 void ReadRanges(const std::string& table, const redisReply& heat, Sample* sample) {
-  const redisReply* const keys = Field(heat, "keys");
-  const redisReply* const reads = Field(heat, "reads");
-  const redisReply* const writes = Field(heat, "writes");
+  const redisReply* const keys = FieldOf(heat, "keys");
+  const redisReply* const reads = FieldOf(heat, "reads");
+  const redisReply* const writes = FieldOf(heat, "writes");
   if (keys == nullptr || reads == nullptr || writes == nullptr) return;
   const auto sum = [&](const redisReply& steps, size_t range) {
     uint64_t total = 0;
@@ -74,9 +66,9 @@ void ReadRanges(const std::string& table, const redisReply& heat, Sample* sample
     return total;
   };
   for (size_t i = 0; i < keys->elements; ++i) {
-    WarmRange range{table, std::string(View(*keys->element[i])), "", sum(*reads, i),
+    WarmRange range{table, std::string(TextOf(*keys->element[i])), "", sum(*reads, i),
                     sum(*writes, i)};
-    if (i + 1 < keys->elements) range.end = View(*keys->element[i + 1]);
+    if (i + 1 < keys->elements) range.end = TextOf(*keys->element[i + 1]);
     if (range.reads + range.writes > 0) sample->ranges.push_back(std::move(range));
   }
 }
@@ -121,19 +113,19 @@ Status ReadHeat(client::Connection* connection, Sample* sample) {
 Status ReadFeeds(client::Connection* connection, Sample* sample) {
   ASSIGN_OR_RETURN(const client::Reply names, connection->Call({"FEED", "LIST"}));
   for (size_t i = 0; IsList(*names) && i < names->elements; ++i) {
-    const std::string name(View(*names->element[i]));
+    const std::string name(TextOf(*names->element[i]));
     ASSIGN_OR_RETURN(const client::Reply info, connection->Call({"FEED", "INFO", name}));
     if (!IsList(*info)) continue;
     Feed& feed = sample->feeds.emplace_back();
     feed.name = name;
-    if (const redisReply* bytes = Field(*info, "bytes"); bytes != nullptr) {
+    if (const redisReply* bytes = FieldOf(*info, "bytes"); bytes != nullptr) {
       feed.bytes = static_cast<uint64_t>(bytes->integer);
     }
-    if (const redisReply* groups = Field(*info, "groups"); groups != nullptr) {
+    if (const redisReply* groups = FieldOf(*info, "groups"); groups != nullptr) {
       feed.groups = IsList(*groups) ? groups->elements : static_cast<uint64_t>(groups->integer);
     }
-    if (const redisReply* last = Field(*info, "last"); last != nullptr) {
-      const int64_t last_ms = std::strtoll(std::string(View(*last)).c_str(), nullptr, 10);
+    if (const redisReply* last = FieldOf(*info, "last"); last != nullptr) {
+      const int64_t last_ms = std::strtoll(std::string(TextOf(*last)).c_str(), nullptr, 10);
       feed.lag_ms = last_ms == 0 ? 0 : std::max<int64_t>(0, sample->unix_s * 1000 - last_ms);
     }
   }
@@ -152,45 +144,18 @@ std::string Sample::Text(const std::string& field) const {
   return found == info.end() ? "" : found->second;
 }
 
-std::map<std::string, std::string> Parts(const std::string& value) {
-  std::map<std::string, std::string> parts;
-  size_t at = 0;
-  while (at < value.size()) {
-    const size_t end = std::min(value.find(',', at), value.size());
-    const std::string part = value.substr(at, end - at);
-    const size_t equals = part.find('=');
-    if (equals != std::string::npos) parts[part.substr(0, equals)] = part.substr(equals + 1);
-    at = end + 1;
-  }
-  return parts;
-}
-
-std::map<std::string, std::string> InfoFields(std::string_view text) {
-  std::map<std::string, std::string> fields;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    const size_t colon = line.find(':');
-    if (line.empty() || line[0] == '#' || colon == std::string_view::npos) continue;
-    fields[std::string(line.substr(0, colon))] = line.substr(colon + 1);
-  }
-  return fields;
-}
-
 Result<Sample> Take(client::Connection* connection) {
   Sample sample;
   ASSIGN_OR_RETURN(const client::Reply info, connection->Call({"INFO", "everything"}));
   if (const std::string_view error = client::ErrorText(*info); !error.empty()) {
     return Status::Error(ErrorCode::kErr, std::string(error));
   }
-  sample.info = InfoFields(View(*info));
+  sample.info = InfoFields(TextOf(*info));
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   sample.monotonic_micros = std::chrono::duration_cast<std::chrono::microseconds>(since).count();
   ASSIGN_OR_RETURN(const client::Reply time, connection->Call({"TIME"}));
   if (IsList(*time) && time->elements == 2) {
-    sample.unix_s = std::strtoll(std::string(View(*time->element[0])).c_str(), nullptr, 10);
+    sample.unix_s = std::strtoll(std::string(TextOf(*time->element[0])).c_str(), nullptr, 10);
   }
   ASSIGN_OR_RETURN(const client::Reply slow, connection->Call({"SLOWLOG", "GET", kSlowAsked}));
   ASSIGN_OR_RETURN(const client::Reply own, connection->Call({"CLIENT", "INFO"}));

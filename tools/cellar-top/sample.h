@@ -8,6 +8,7 @@
 
 #include "cellar/status.h"
 #include "client/connection.h"
+#include "client/info_fields.h"
 
 namespace cellar::top {
 
@@ -46,10 +47,8 @@ struct Sample {
   std::string Text(const std::string& field) const;
 };
 
-// "calls=1,usec=2" by its words.
-std::map<std::string, std::string> Parts(const std::string& value);
-// The fields of INFO's text.
-std::map<std::string, std::string> InfoFields(std::string_view text);
+using client::InfoFields;
+using client::Parts;
 
 // Asks the server. What the user has no right to see is left out; kIo if the connection is lost.
 Result<Sample> Take(client::Connection* connection);

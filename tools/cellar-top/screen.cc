@@ -7,61 +7,19 @@
 #include <cstdlib>
 #include <utility>
 
+#include "client/figure_text.h"
+
 namespace cellar::top {
 namespace {
 
 constexpr std::string_view kCommandPrefix{"cmdstat_"};
 constexpr std::string_view kTablePrefix{"table_"};
 
-std::string Short(double number) {
-  if (number < 10) return fmt::format("{:.1f}", number);
-  if (number < 1000) return fmt::format("{:.0f}", number);
-  for (const char unit : {'k', 'M', 'G', 'T', 'P'}) {
-    number /= 1000;
-    if (number < 99.95) return fmt::format("{:.1f}{}", number, unit);
-    if (number < 999.5) return fmt::format("{:.0f}{}", number, unit);
-  }
-  return fmt::format("{:.0f}E", number / 1000);
-}
-
-// Figures that are whole.
-std::string Count(uint64_t number) {
-  return number < 1000 ? std::to_string(number) : Short(static_cast<double>(number));
-}
-
-std::string Bytes(uint64_t bytes) {
-  if (bytes < 1024) return fmt::format("{}B", bytes);
-  auto value = static_cast<double>(bytes);
-  for (const char unit : {'K', 'M', 'G', 'T', 'P'}) {
-    value /= 1024;
-    if (value < 99.95) return fmt::format("{:.1f}{}", value, unit);
-    if (value < 1023.5) return fmt::format("{:.0f}{}", value, unit);
-  }
-  return fmt::format("{:.0f}E", value / 1024);
-}
-
-std::string Span(uint64_t seconds) {
-  if (seconds >= 86'400) return fmt::format("{}d {:02}h", seconds / 86'400, seconds / 3600 % 24);
-  if (seconds >= 3600) return fmt::format("{}h {:02}m", seconds / 3600, seconds / 60 % 60);
-  return fmt::format("{}m {:02}s", seconds / 60, seconds % 60);
-}
-
-std::string Printable(std::string_view text, size_t width) {
-  std::string out;
-  for (const char c : text) {
-    if (c >= ' ' && c <= '~') {
-      out.push_back(c);
-    } else {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
-    if (out.size() > width) break;
-  }
-  if (out.size() > width) {
-    out.resize(width > 2 ? width - 2 : 0);
-    out += "..";
-  }
-  return out;
-}
+using client::BytesText;
+using client::CountText;
+using client::PrintableText;
+using client::ShortText;
+using client::SpanText;
 
 uint64_t Part(const std::map<std::string, std::string>& parts, const char* name) {
   const auto found = parts.find(name);
@@ -114,13 +72,14 @@ class Screen {
   }
 
   void DrawServer() {
-    Add(LineKind::kHead, fmt::format("cellar-top  {}  Cellar {}  up {}  {}",
-                                     Printable(view_.server, 40), now_.Text("cellar_version"),
-                                     Span(now_.Number("uptime_in_seconds")), now_.Text("role")));
+    Add(LineKind::kHead,
+        fmt::format("cellar-top  {}  Cellar {}  up {}  {}", PrintableText(view_.server, 40),
+                    now_.Text("cellar_version"), SpanText(now_.Number("uptime_in_seconds")),
+                    now_.Text("role")));
     AddPlain(fmt::format("commands {}/s  in {}/s  out {}/s  clients {} of {}  blocked {}",
-                         Short(RateOf("total_commands_processed")),
-                         Bytes(static_cast<uint64_t>(RateOf("total_net_input_bytes"))),
-                         Bytes(static_cast<uint64_t>(RateOf("total_net_output_bytes"))),
+                         ShortText(RateOf("total_commands_processed")),
+                         BytesText(static_cast<uint64_t>(RateOf("total_net_input_bytes"))),
+                         BytesText(static_cast<uint64_t>(RateOf("total_net_output_bytes"))),
                          now_.Number("connected_clients"), now_.Number("maxclients"),
                          now_.Number("blocked_clients")));
     if (now_.Number("loading") != 0) Add(LineKind::kAlarm, "the server is loading its data");
@@ -130,13 +89,15 @@ class Screen {
     const uint64_t used = now_.Number("used_memory");
     const uint64_t max = now_.Number("maxmemory");
     const std::string limit =
-        max == 0 ? "no limit"
-                 : fmt::format("{} % of {}", used * 100 / std::max<uint64_t>(1, max), Bytes(max));
+        max == 0
+            ? "no limit"
+            : fmt::format("{} % of {}", used * 100 / std::max<uint64_t>(1, max), BytesText(max));
     const bool full = max > 0 && used > max / 10 * 9;
     Add(full ? LineKind::kAlarm : LineKind::kPlain,
-        fmt::format("memory   {} used ({}), peak {}, resident {}, clients {}", Bytes(used), limit,
-                    Bytes(now_.Number("used_memory_peak")), Bytes(now_.Number("used_memory_rss")),
-                    Bytes(now_.Number("mem_clients_normal"))));
+        fmt::format("memory   {} used ({}), peak {}, resident {}, clients {}", BytesText(used),
+                    limit, BytesText(now_.Number("used_memory_peak")),
+                    BytesText(now_.Number("used_memory_rss")),
+                    BytesText(now_.Number("mem_clients_normal"))));
   }
 
   void DrawFiles() {
@@ -147,9 +108,9 @@ class Screen {
                       now_.Text("aof_last_bgrewrite_status") != "err";
       Add(ok ? LineKind::kPlain : LineKind::kAlarm,
           fmt::format("log      {}, {}, {}/s, delayed syncs {}",
-                      ok ? "ok" : "WRITES FAIL: " + Printable(now_.Text("aof_last_error"), 60),
-                      Bytes(now_.Number("aof_current_size")),
-                      Bytes(static_cast<uint64_t>(RateOf("master_repl_bytes"))),
+                      ok ? "ok" : "WRITES FAIL: " + PrintableText(now_.Text("aof_last_error"), 60),
+                      BytesText(now_.Number("aof_current_size")),
+                      BytesText(static_cast<uint64_t>(RateOf("master_repl_bytes"))),
                       now_.Number("aof_delayed_fsync")));
     }
     const bool saved = now_.Text("rdb_last_bgsave_status") != "err";
@@ -158,8 +119,8 @@ class Screen {
     Add(saved ? LineKind::kPlain : LineKind::kAlarm,
         fmt::format("snapshot {}{}, {} changes since {} ago", saved ? "ok" : "FAILED",
                     now_.Number("rdb_bgsave_in_progress") != 0 ? ", one is being written" : "",
-                    Count(now_.Number("rdb_changes_since_last_save")),
-                    Span(unix_s > at ? unix_s - at : 0)));
+                    CountText(now_.Number("rdb_changes_since_last_save")),
+                    SpanText(unix_s > at ? unix_s - at : 0)));
   }
 
   void DrawReplication() {
@@ -181,7 +142,8 @@ class Screen {
     for (size_t i = 0; i < std::min<size_t>(now_.feeds.size(), 4); ++i) {
       const Feed& feed = now_.feeds[i];
       AddPlain(fmt::format("feed     {}: {} groups, {} kept, newest entry {} ms old",
-                           Printable(feed.name, 24), feed.groups, Bytes(feed.bytes), feed.lag_ms));
+                           PrintableText(feed.name, 24), feed.groups, BytesText(feed.bytes),
+                           feed.lag_ms));
     }
   }
 
@@ -230,9 +192,9 @@ class Screen {
     if (rows.empty()) AddPlain("(none)");
     if (rows.size() > view_.commands_max) rows.resize(view_.commands_max);
     for (const CommandRow& row : rows) {
-      AddPlain(fmt::format("{:<24}{:>10}{:>9.1f}{:>11.2f}{:>11}{:>10}", Printable(row.name, 23),
-                           Short(row.calls), row.percent, row.micros, row.p99,
-                           row.failed == 0 ? "0" : Short(row.failed)));
+      AddPlain(fmt::format("{:<24}{:>10}{:>9.1f}{:>11.2f}{:>11}{:>10}", PrintableText(row.name, 23),
+                           ShortText(row.calls), row.percent, row.micros, row.p99,
+                           row.failed == 0 ? "0" : ShortText(row.failed)));
     }
   }
 
@@ -269,10 +231,10 @@ class Screen {
           "{}{}{}", Part(row.parts, "indexes"),
           Part(row.parts, "indexes_building") > 0 ? " building" : "", failed > 0 ? " FAILED" : "");
       Add(failed > 0 ? LineKind::kAlarm : LineKind::kPlain,
-          fmt::format("{:<22}{:>9}{:>9}{:>9}{:>10}{:>10}  {}", Printable(row.name, 21),
-                      Count(Part(row.parts, "rows")), Count(Part(row.parts, "cells")),
-                      Bytes(Part(row.parts, "bytes")), Short(row.reads), Short(row.writes),
-                      indexes));
+          fmt::format("{:<22}{:>9}{:>9}{:>9}{:>10}{:>10}  {}", PrintableText(row.name, 21),
+                      CountText(Part(row.parts, "rows")), CountText(Part(row.parts, "cells")),
+                      BytesText(Part(row.parts, "bytes")), ShortText(row.reads),
+                      ShortText(row.writes), indexes));
     }
     if (hidden > 0) AddPlain(fmt::format("and {} more", hidden));
   }
@@ -283,9 +245,10 @@ class Screen {
                         "FROM, TO"));
     const size_t room = view_.columns > 54 ? (view_.columns - 54) / 2 : 0;
     for (const WarmRange& range : now_.ranges) {
-      AddPlain(fmt::format("{:<30}{:>10}{:>10}  {} - {}", Printable(range.table, 29),
-                           Count(range.reads), Count(range.writes), Printable(range.first, room),
-                           range.end.empty() ? "" : Printable(range.end, room)));
+      AddPlain(fmt::format("{:<30}{:>10}{:>10}  {} - {}", PrintableText(range.table, 29),
+                           CountText(range.reads), CountText(range.writes),
+                           PrintableText(range.first, room),
+                           range.end.empty() ? "" : PrintableText(range.end, room)));
     }
   }
 
@@ -294,9 +257,9 @@ class Screen {
     AddHead(fmt::format("{:<12}{:>10}  {}", "SLOW LOG", "MS", "COMMAND"));
     for (const SlowCommand& slow : now_.slow) {
       const auto ago = static_cast<uint64_t>(std::max<int64_t>(0, now_.unix_s - slow.unix_s));
-      AddPlain(fmt::format("{:<12}{:>10.1f}  {}", Span(ago) + " ago",
+      AddPlain(fmt::format("{:<12}{:>10.1f}  {}", SpanText(ago) + " ago",
                            static_cast<double>(slow.micros) / 1000,
-                           Printable(slow.text, view_.columns > 24 ? view_.columns - 24 : 0)));
+                           PrintableText(slow.text, view_.columns > 24 ? view_.columns - 24 : 0)));
     }
   }
 

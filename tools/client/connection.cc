@@ -13,8 +13,6 @@
 namespace cellar::client {
 namespace {
 
-constexpr timeval kConnectTimeout{10, 0};
-
 // Those of a reader that nobody has changed.
 const redisReplyObjectFunctions& DefaultFunctions() {
   static const redisReplyObjectFunctions functions = [] {
@@ -61,10 +59,10 @@ Connection::Connection(redisContext* context)
 Result<Connection> Connection::Open(const ConnectionOptions& options) {
   const std::string where{options.socket.empty() ? options.host + ":" + std::to_string(options.port)
                                                  : options.socket};
-  Connection connection{
-      options.socket.empty()
-          ? redisConnectWithTimeout(options.host.c_str(), options.port, kConnectTimeout)
-          : redisConnectUnixWithTimeout(options.socket.c_str(), kConnectTimeout)};
+  const timeval patience{options.connect_seconds, 0};
+  Connection connection{options.socket.empty()
+                            ? redisConnectWithTimeout(options.host.c_str(), options.port, patience)
+                            : redisConnectUnixWithTimeout(options.socket.c_str(), patience)};
   if (connection.context_ == nullptr) return Status::Error(ErrorCode::kIo, where + ": no memory");
   if (connection.context_->err != 0) {
     return Status::Error(ErrorCode::kIo, where + ": " + connection.context_->errstr);

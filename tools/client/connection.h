@@ -20,6 +20,7 @@ struct ConnectionOptions {
   std::string user;
   std::string password;
   std::string keyspace;  // empty: as the server has it
+  int connect_seconds{10};
   int reply_seconds{0};  // a reply that takes longer is a lost connection; 0: it may take any time
 };
 
