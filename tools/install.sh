@@ -40,6 +40,6 @@ place 644 conf/prometheus/cellar.rules.yml "$prefix/share/doc/cellar/prometheus.
 for page in "$pages"/*.[1-8]; do
   place 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"
 done
-for name in cellar cellar-export cellar-import cellar-benchmark cellar-heatmap cellar-top cellar-web; do
+for name in cellar cellar-export cellar-import cellar-benchmark cellar-cluster cellar-heatmap cellar-top cellar-web; do
   place 644 conf/cellar.bash-completion "$prefix/share/bash-completion/completions/$name"
 done

@@ -102,6 +102,21 @@ def free_port():
                 return port
 
 
+def free_ports(count):
+    """So many of them, one behind the other."""
+    while True:
+        first = free_port()
+        ports = list(range(first, first + count))
+        for port in ports[1:]:
+            with socket.socket() as probe, contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                if TAKEN.take(port):
+                    continue
+            break
+        else:
+            return ports
+
+
 def wait_until(holds, what="", pause=0.01):
     """Waits until `holds()` is true, however long that takes on a busy machine, and returns what it returned. `what` is
     told when it never is: a text, or a function that makes one."""

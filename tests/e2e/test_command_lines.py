@@ -8,8 +8,8 @@ import unittest
 
 from cellar_server import binary, tool
 
-PROGRAMS = ("cellar", "cellar-benchmark", "cellar-export", "cellar-heatmap", "cellar-import", "cellar-top", "cellar-web",
-            "bench-btree")
+PROGRAMS = ("cellar", "cellar-benchmark", "cellar-cluster", "cellar-export", "cellar-heatmap", "cellar-import", "cellar-top",
+            "cellar-web", "bench-btree")
 SEED = 1
 
 
@@ -36,7 +36,8 @@ class CommandLines(unittest.TestCase):
             names = {"cellar-web": ("--port", "--listen"), "bench-btree": ("--cells",)}.get(program, ("--port",))
             for name in names:
                 for value in ("abc", "-1", "1e3", "70000000000", "") if program != "bench-btree" else ("abc", "-1", ""):
-                    self.refused(program, *(["t"] if program in ("cellar-export", "cellar-import", "cellar-heatmap") else []),
+                    self.refused(program, *(["t"] if program in ("cellar-export", "cellar-import", "cellar-heatmap") else
+                                           ["status"] if program == "cellar-cluster" else []),
                                  name, value)
                 self.refused(program, name)
 
@@ -47,10 +48,19 @@ class CommandLines(unittest.TestCase):
                       ["--appendfsync", "maybe"], ["--port", "1", "--check", "d"], ["--prot", "1"]):
             self.refused("cellar", *words)
 
+    def test_words_of_a_cluster(self):
+        for words, said in ((["strat"], "did you mean 'start'"), (["start", "now"], "what is 'now'"), (["map", "a", "b"], "what is 'b'"),
+                            (["plan"], "which machines"), (["status", "--sets", "2"], "status takes no --sets"),
+                            (["stop", "-p", "1"], "stop takes no --port"), (["start", "--sets", "0"], "--sets"),
+                            (["start", "--voters", "10"], "--voters"), (["status", "--dir", "d", "-p", "1"], "either --dir or"),
+                            (["start", "--user", "u"], "start takes no --user"), (["plan", "a", "--dir", "d"], "plan takes no --dir"),
+                            (["events", "--count", "0"], "--count"), (["start", "--auth-file", "none"], "cannot be read")):
+            self.assertIn(said, self.refused("cellar-cluster", *words))
+
     def test_words_that_are_missing_or_too_many(self):
-        for program in ("cellar-export", "cellar-import", "cellar-heatmap"):
+        for program in ("cellar-cluster", "cellar-export", "cellar-import", "cellar-heatmap"):
             self.refused(program)
-        for program in ("cellar-benchmark", "cellar-heatmap", "cellar-import", "cellar-top", "cellar-web", "bench-btree"):
+        for program in ("cellar-benchmark", "cellar-cluster", "cellar-heatmap", "cellar-import", "cellar-top", "cellar-web", "bench-btree"):
             self.refused(program, "a", "b", "c", "d")
 
 

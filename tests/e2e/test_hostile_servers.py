@@ -72,6 +72,8 @@ class HostileServers(ToolTest):
         yield [tool("cellar-import"), "-p", str(self.server.port), "t", "--from-redis", f"127.0.0.1:{port}", "-F", "f"]
         yield [tool("cellar-heatmap"), *host, "t", "--svg", self.path("heat.svg")]
         yield [tool("cellar-top"), *host, "--once", "--interval", "0.1"]
+        for action in ("status", "map", "events"):
+            yield [tool("cellar-cluster"), action, *host]
 
     def check(self, name, answer):
         with Impostor(answer) as impostor:
