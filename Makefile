@@ -141,7 +141,7 @@ FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 .PHONY: all run test test-threads test-debug test-follower unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy alone \
   check crash crash-feeds faults-set bench bench-replica bench-set bench-cluster bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-threads bench-tls \
   bench-btree bench-durability bench-instructions compare pictures \
-  manual install deb clean help demo demo-set library FORCE
+  manual install deb clean help demo demo-set demo-cluster library FORCE
 
 #: all            build build/cellar and the tools beside it (the default)
 all: build/cellar $(TOOLS:%=build/%)
@@ -482,6 +482,11 @@ demo: deps
 demo-set: deps
 	@$(MAKE) -j$(JOBS) build/cellar
 	@$(PYTHON) tools/demo/set.py
+
+#: demo-cluster   three sets of three nodes on this machine: a million cells, a leader killed under a scan
+demo-cluster: deps
+	@$(MAKE) -j$(JOBS) build/cellar build/cellar-cluster build/cellar-import
+	@$(PYTHON) tools/demo/cluster.py
 
 #: manual         the man pages as HTML, in build/manual/index.html
 manual: all
