@@ -9,6 +9,7 @@
 namespace top_test {
 
 using namespace cellar::top;  // NOLINT(google-build-using-namespace)
+namespace client = cellar::client;
 
 Sample MakeSample(int64_t second, const std::string& info) {
   Sample sample;
@@ -59,15 +60,63 @@ TEST_CASE("rates are those between two looks", "[top]") {
   CHECK(Has(Text(Lines(now, again, view)), "commands 0.0/s"));
 }
 
+client::SetState MakeSet(uint64_t number, const char* state, const char* leader) {
+  client::SetState set;
+  set.number = number;
+  set.state = state;
+  set.leader = leader;
+  set.tablets = 3;
+  set.bytes = 2048;
+  set.catalog = 5;
+  set.members.resize(3);
+  for (client::SetMember& member : set.members) member.state = "online";
+  return set;
+}
+
+TEST_CASE("sets of a cluster are shown, those that need somebody first", "[top]") {
+  Sample now = MakeSample(2, "");
+  const Sample before = MakeSample(1, "");
+  CHECK(!Has(Text(Lines(before, now, {})), "LEADER"));
+  for (uint64_t i = 0; i < 9; ++i) now.sets.push_back(MakeSet(i, "ok", "h:1"));
+  now.sets[7].members[1].state = "down";
+  now.sets[8] = MakeSet(8, "no-leader", "");
+  now.spreads = {{"0/t", 5, {{0, 3}, {12, 2}}}};
+  const std::vector<Line> lines = Lines(before, now, {});
+  const std::string text = Text(lines);
+  INFO(text);
+  CHECK(Has(text, "7     ok         h:1                       2 of 3        3     2.0K        5"));
+  CHECK(Has(text, "8     no-leader  nobody                    3 of 3        3     2.0K        5"));
+  CHECK(text.find("\n8 ") < text.find("\n0 "));
+  CHECK(Has(text, "and 3 more"));
+  CHECK(Has(text, "0/t                           5  0: 3, 12: 2"));
+  size_t alarms = 0;
+  for (const Line& line : lines) {
+    CHECK(line.text.size() <= 80);
+    alarms += line.kind == LineKind::kAlarm && Has(line.text, "of 3") ? 1 : 0;
+  }
+  CHECK(alarms == 2);
+  now.sets[7].members[1].host = "10.0.0.1";
+  now.sets[7].members[1].kind = "witness";
+  const std::string all = Text(Lines(before, now, {.server = "", .shows_cluster = true}));
+  INFO(all);
+  CHECK(Has(all, "7     10.0.0.1:0                  witness   down"));
+  CHECK(!Has(all, "and 3 more"));
+  CHECK(!Has(all, "COMMAND"));
+  CHECK(Has(Text(Lines(before, before, {.server = "", .shows_cluster = true})), "of no cluster"));
+}
+
 TEST_CASE("what a hostile server says stays in its line", "[top]") {
   Sample now =
       MakeSample(2, "role:\x1b[2Jmaster\r\ncmdstat_\x07:calls=9,usec=x\r\ntable_:rows=\r\n:\r\n=");
   now.slow.push_back({1, 5, "CGET \x1b]0;title\x07 " + std::string(500, 'x'), "c"});
+  now.sets.push_back(MakeSet(0, "\x1b[2J", std::string(300, '\x07').c_str()));
+  now.spreads.push_back({"t\x1b", 3, {}});
   now.ranges.push_back({"t\n", std::string("\0\x1b", 2), "", 5, 6});
   const Sample before = MakeSample(1, "");
-  for (const size_t columns : {20, 80, 200}) {
+  for (const size_t columns : {20, 21, 80, 200}) {
     View view;
     view.columns = columns;
+    view.shows_cluster = columns == 21;
     for (const Line& line : Lines(before, now, view)) {
       CHECK(line.text.size() <= columns);
       for (const char c : line.text) CHECK((c >= ' ' && c <= '~'));

@@ -1,10 +1,10 @@
 // A cluster's folder on this machine, as `start` makes it:
 //
-//   DIR/cluster.json     what was started: {"sets":3,"voters":1,"host":..., "port":..., "systemd":false, "id":...}
+//   DIR/cluster.json     what was started: {"sets":3,"voters":1,"host":...,"port":...,"id":...}
 //   DIR/set-0-6479/      a node: cellar.conf, cellar.log, cellar.pid, data/
 //
-//   DIR/cluster.json     what was started: {"sets":3,"voters":1,"host":...,"port":...,"id":...}
-// /var/lib/cellar/NAME, as cellar@.service has it.
+// With systemd DIR is where the units' configurations are: set-0-6479.conf, and nothing else; data
+// is in /var/lib/cellar/NAME, as cellar@.service has it.
 #pragma once
 
 #include <cstdint>

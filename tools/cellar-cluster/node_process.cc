@@ -105,7 +105,7 @@ Status NodeProcess::CheckPort() const {
 
 Status NodeProcess::Begin(const std::string& program) {
   if (systemd_) {
-    // Units that are enabled begin with the machine, too. A node is ready when its set has a leader.
+    // An enabled unit begins with the machine, too. A node is ready when its set has a leader.
     if (RunAndWait({"systemctl", "enable", "--now", "--no-block", "--quiet", Unit()}) == 0)
       return Status::Ok();
     return Fault("systemctl enable --now " + Unit() + " has failed");

@@ -58,6 +58,7 @@ class Watch {
       terminal.Show(Lines(before_, now_, options_.view), message_);
       const int key = terminal.WaitKey(next - SecondsNow());
       if (*stopped || key == 'q' || key == 'Q') return 0;
+      if (key == 's') options_.view.shows_cluster = !options_.view.shows_cluster;
       if (key == ' ') held_ = !held_;
       if (key == 't') options_.view.order = Order::kTime;
       if (key == 'c') options_.view.order = Order::kCalls;

@@ -11,9 +11,11 @@ namespace {
 
 constexpr char kDescription[] =
     "Shows what a server does: commands and their time, clients, memory, log, snapshots, "
-    "followers, "
-    "feeds, tables, the hottest ranges of rows and the slow log.\n"
-    "Keys: q ends, t c n sort commands by time, calls, name, space holds the screen.\n"
+    "followers, feeds, sets and tablets of a cluster, tables, the hottest ranges of rows and the "
+    "slow log.\n"
+    "Keys: q ends, t c n sort commands by time, calls, name, s shows the sets of a cluster and "
+    "back, "
+    "space holds the screen.\n"
     "Exit status: 0 ended by the user, or --once has printed; 2 there is no server, it refused, or "
     "the command line makes no sense.";
 
@@ -38,6 +40,9 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
       ->group(group);
   app.add_option("--tables", options.view.tables_max, "so many (8)")
       ->check(CLI::Range(size_t{1}, size_t{1000}))
+      ->group(group);
+  app.add_flag("--sets", options.view.shows_cluster,
+               "show the sets, tablets and nodes of a cluster alone")
       ->group(group);
   app.add_option("--width", columns, "--once: columns of the lines (80)")
       ->check(CLI::Range(size_t{20}, size_t{1000}))

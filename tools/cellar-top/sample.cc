@@ -17,6 +17,7 @@ constexpr size_t kRangesShown{8};
 constexpr size_t kSlowShown{5};
 constexpr const char* kSlowAsked{"25"};  // some are left out
 constexpr int64_t kRangeMinutes{5};
+constexpr uint64_t kTabletsAsked{2000};
 constexpr std::string_view kTablePrefix{"table_"};
 
 using client::FieldOf;
@@ -109,6 +110,11 @@ Status ReadHeat(client::Connection* connection, Sample* sample) {
   return Status::Ok();
 }
 
+// A refusal leaves out what was asked; only a connection that is lost ends the look.
+Status LostOrLeftOut(const Status& status) {
+  return status.code() == ErrorCode::kIo ? status : Status::Ok();
+}
+
 // Servers without feeds answer with an error.
 Status ReadFeeds(client::Connection* connection, Sample* sample) {
   ASSIGN_OR_RETURN(const client::Reply names, connection->Call({"FEED", "LIST"}));
@@ -129,6 +135,30 @@ Status ReadFeeds(client::Connection* connection, Sample* sample) {
       feed.lag_ms = last_ms == 0 ? 0 : std::max<int64_t>(0, sample->unix_s * 1000 - last_ms);
     }
   }
+  return Status::Ok();
+}
+
+// What the node knows of its cluster. Whoever may not ask sees none of it.
+Status ReadCluster(client::Connection* connection, Sample* sample) {
+  Result<std::vector<client::SetState>> sets = client::ReadSets(connection);
+  if (!sets.ok()) return LostOrLeftOut(sets.status());
+  sample->sets = *std::move(sets);
+  const Result<client::TabletMap> map = client::ReadTablets(connection, "", kTabletsAsked);
+  if (!map.ok()) return LostOrLeftOut(map.status());
+  sample->has_more_tablets = map->tablets.size() == kTabletsAsked;
+  std::map<std::string, TabletSpread> spreads;
+  for (const client::TabletState& tablet : map->tablets) {
+    TabletSpread& spread = spreads[tablet.table];
+    spread.table = tablet.table;
+    ++spread.tablets;
+    ++spread.of_set[tablet.set];
+  }
+  for (auto& [table, spread] : spreads) {
+    if (spread.tablets > 1) sample->spreads.push_back(std::move(spread));
+  }
+  std::stable_sort(
+      sample->spreads.begin(), sample->spreads.end(),
+      [](const TabletSpread& a, const TabletSpread& b) { return a.tablets > b.tablets; });
   return Status::Ok();
 }
 
@@ -162,6 +192,7 @@ Result<Sample> Take(client::Connection* connection) {
   ReadSlow(*slow, OwnAddress(*own), &sample);
   RETURN_IF_ERROR(ReadHeat(connection, &sample));
   RETURN_IF_ERROR(ReadFeeds(connection, &sample));
+  if (sample.info.contains("cluster_sets")) RETURN_IF_ERROR(ReadCluster(connection, &sample));
   return sample;
 }
 

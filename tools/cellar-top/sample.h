@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cellar/status.h"
+#include "client/cluster_state.h"
 #include "client/connection.h"
 #include "client/info_fields.h"
 
@@ -35,6 +36,13 @@ struct Feed {
   int64_t lag_ms{0};
 };
 
+// Where a table's tablets lie.
+struct TabletSpread {
+  std::string table;
+  uint64_t tablets{0};
+  std::map<uint64_t, uint64_t> of_set;  // tablets by the set's number
+};
+
 struct Sample {
   int64_t monotonic_micros{0};
   int64_t unix_s{0};
@@ -42,6 +50,9 @@ struct Sample {
   std::vector<SlowCommand> slow;            // newest first
   std::vector<WarmRange> ranges;            // warmest first
   std::vector<Feed> feeds;
+  std::vector<client::SetState> sets;  // of a cluster, in their order
+  std::vector<TabletSpread> spreads;   // of tables in several tablets, those with most first
+  bool has_more_tablets{false};        // than were looked at
 
   uint64_t Number(const std::string& field) const;
   std::string Text(const std::string& field) const;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kCommandPrefix{"cmdstat_"};
 constexpr std::string_view kTablePrefix{"table_"};
+constexpr size_t kSetsShown{6};
 
 using client::BytesText;
 using client::CountText;
@@ -38,12 +39,20 @@ class Screen {
 
   std::vector<Line> Draw() {
     DrawServer();
+    if (view_.shows_cluster) {
+      DrawSets();
+      DrawTablets();
+      DrawNodes();
+      return std::move(lines_);
+    }
     DrawMemory();
     DrawFiles();
     DrawReplication();
     DrawFeeds();
+    DrawSets();
     DrawCommands();
     DrawTables();
+    DrawTablets();
     DrawRanges();
     DrawSlow();
     return std::move(lines_);
@@ -147,6 +156,66 @@ class Screen {
     }
   }
 
+  static size_t NodesUp(const client::SetState& set) {
+    return static_cast<size_t>(
+        std::count_if(set.members.begin(), set.members.end(),
+                      [](const client::SetMember& member) { return member.state != "down"; }));
+  }
+  static bool IsWell(const client::SetState& set) {
+    return (set.state == "ok" || set.state == "empty") && NodesUp(set) == set.members.size();
+  }
+
+  // Sets that need somebody come first.
+  void DrawSets() {
+    if (now_.sets.empty()) return;
+    std::vector<client::SetState> sets = now_.sets;
+    std::stable_partition(sets.begin(), sets.end(),
+                          [](const client::SetState& set) { return !IsWell(set); });
+    AddHead(fmt::format("{:<6}{:<11}{:<23}{:>9}{:>9}{:>9}{:>9}", "SET", "STATE", "LEADER",
+                        "NODES UP", "TABLETS", "MEMORY", "CATALOG"));
+    const size_t shown = view_.shows_cluster ? sets.size() : std::min(sets.size(), kSetsShown);
+    for (size_t i = 0; i < shown; ++i) {
+      const client::SetState& set = sets[i];
+      Add(IsWell(set) ? LineKind::kPlain : LineKind::kAlarm,
+          fmt::format("{:<6}{:<11}{:<23}{:>9}{:>9}{:>9}{:>9}",
+                      set.number ? std::to_string(*set.number) : "-", PrintableText(set.state, 10),
+                      set.leader.empty() ? "nobody" : PrintableText(set.leader, 22),
+                      fmt::format("{} of {}", NodesUp(set), set.members.size()),
+                      CountText(set.tablets), BytesText(set.bytes), set.catalog));
+    }
+    if (shown < sets.size()) AddPlain(fmt::format("and {} more", sets.size() - shown));
+  }
+
+  void DrawNodes() {
+    if (now_.sets.empty()) return AddPlain("this server is of no cluster");
+    AddHead(fmt::format("{:<6}{:<28}{:<10}{:<11}{}", "SET", "NODE", "KIND", "STATE", "VERSION"));
+    for (const client::SetState& set : now_.sets) {
+      for (const client::SetMember& member : set.members) {
+        Add(member.state == "down" ? LineKind::kAlarm : LineKind::kPlain,
+            fmt::format("{:<6}{:<28}{:<10}{:<11}{}", set.number ? std::to_string(*set.number) : "-",
+                        PrintableText(member.Address(), 27), PrintableText(member.kind, 9),
+                        PrintableText(member.state, 10), PrintableText(member.version, 12)));
+      }
+    }
+  }
+
+  void DrawTablets() {
+    if (now_.spreads.empty()) return;
+    AddHead(fmt::format("{:<22}{:>9}  {}", "TABLE, ALL NODES", "TABLETS",
+                        now_.has_more_tablets ? "ON SETS (of the first 2000 tablets)" : "ON SETS"));
+    const size_t shown = std::min(now_.spreads.size(), view_.tables_max);
+    for (size_t i = 0; i < shown; ++i) {
+      const TabletSpread& spread = now_.spreads[i];
+      std::string sets;
+      for (const auto& [set, count] : spread.of_set)
+        sets += fmt::format("{}{}: {}", sets.empty() ? "" : ", ", set, CountText(count));
+      AddPlain(fmt::format("{:<22}{:>9}  {}", PrintableText(spread.table, 21),
+                           CountText(spread.tablets), sets));
+    }
+    if (shown < now_.spreads.size())
+      AddPlain(fmt::format("and {} more", now_.spreads.size() - shown));
+  }
+
   struct CommandRow {
     std::string name;
     double calls;    // a second
@@ -222,7 +291,8 @@ class Screen {
       return Part(a.parts, "bytes") > Part(b.parts, "bytes");
     });
     const size_t hidden = rows.size() - std::min(rows.size(), view_.tables_max);
-    AddHead(fmt::format("{:<22}{:>9}{:>9}{:>9}{:>10}{:>10}  {}", "TABLE", "ROWS", "CELLS", "MEMORY",
+    AddHead(fmt::format("{:<22}{:>9}{:>9}{:>9}{:>10}{:>10}  {}",
+                        now_.sets.empty() ? "TABLE" : "TABLE, THIS NODE", "ROWS", "CELLS", "MEMORY",
                         "READS/S", "WRITES/S", "INDEXES"));
     rows.resize(rows.size() - hidden);
     for (const TableRow& row : rows) {

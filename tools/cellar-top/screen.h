@@ -24,6 +24,7 @@ struct View {
   size_t commands_max{10};
   size_t tables_max{8};
   Order order{Order::kTime};
+  bool shows_cluster{false};  // its sets, tablets and nodes, all of them, in place of the rest
 };
 
 // Rates are those between the two moments.
