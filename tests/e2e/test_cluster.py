@@ -691,9 +691,13 @@ class OneSet(ClusterCase):
         member.run("TABLE CREATE hidden SPLIT AT 1 secret FAMILY f")
         member.run("ACL", "SETUSER", "ann", "on", ">p", "+tablet|list", "+tablet|route", "%R~t:*")
         client = member.server.client(decode_responses=True, username="ann", password="p")
-        self.assertEqual({"0/t"}, {pairs(each)["table"] for each in client.execute_command("TABLET LIST")[1]})
+        # The words behind a table that is not named are none.
+        for words in ("TABLET LIST", "TABLET LIST COUNT 5", "TABLET LIST SINCE 0 COUNT 5"):
+            self.assertEqual({"0/t"}, {pairs(each)["table"] for each in client.execute_command(*words.split())[1]})
+        self.assertEqual(["t"], member.run("COMMAND GETKEYS TABLET LIST t COUNT 5"))
+        self.assertIn("no key arguments", member.refusal("COMMAND GETKEYS TABLET LIST COUNT 5"))
         self.assertEqual(2, len(client.execute_command("TABLET", "LIST", "t")[1]))
-        for words in ("TABLET LIST hidden", "TABLET ROUTE hidden r", "TABLET SPLIT t x", "CLUSTER EVENTS"):
+        for words in ("TABLET LIST hidden", "TABLET LIST hidden COUNT 5", "TABLET ROUTE hidden r", "TABLET SPLIT t x", "CLUSTER EVENTS"):
             with self.assertRaises(redis.exceptions.NoPermissionError, msg=words):
                 client.execute_command(*words.split())
 

@@ -11,7 +11,7 @@ import unittest
 import redis
 
 from cellar_server import ROOT
-from cluster_sets import SetsCase
+from cluster_sets import SetsCase, pairs
 
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 
@@ -52,6 +52,21 @@ class Joining(SetsCase):
         second.run("DEL mine")
         self.wait_until(lambda: "tables that were dropped" in first[0].refusal("CLUSTER", "ADMIT", name),
                         lambda: first[0].refusal("CLUSTER", "ADMIT", name))
+
+    def test_of_a_table_of_another_set_no_figures_are_told(self):
+        self.cluster(2)
+        first, second = self.everyone
+        first.run("TABLE CREATE a FAMILY f")
+        first.run("TABLE CREATE b FAMILY f")
+        first.run("CPUT a r f:x 1")
+        first.run("CPUT b r f:x 1")
+        for member, own in ((first, 0), (second, 1)):
+            for flat in member.run("TABLET LIST")[1]:
+                tablet = pairs(flat)
+                self.assertEqual(tablet["set"] == own, tablet["rows"] is not None, tablet)
+                self.assertEqual(tablet["set"] == own, tablet["bytes"] is not None, tablet)
+                if tablet["set"] == own and tablet["table"] in ("0/a", "0/b"):
+                    self.assertEqual(1, tablet["rows"])
 
     def test_what_there_is_comes_to_a_set_that_joins(self):
         first = self.new_set()

@@ -119,6 +119,9 @@ struct KeySpec {
   // Where the number of keys stands, which follow it (`EVAL script numkeys key ...`); 0: nowhere.
   // `first` and `last` are 0 then.
   int16_t count{0};
+  // There are keys only where the number of words is odd: what follows them are pairs of words, and
+  // the key may be left out (`TABLET LIST [table] [COUNT n]`).
+  bool if_odd{false};
   KeyScope scope{KeyScope::kFamilies};
 
   bool none() const { return first == 0 && count == 0; }

@@ -25,7 +25,7 @@ std::vector<size_t> KeyPositions(const KeySpec& keys, Arguments words) {
     }
     return positions;
   }
-  if (keys.first == 0) return positions;
+  if (keys.first == 0 || (keys.if_odd && count % 2 == 0)) return positions;
   if (!keys.keyword.empty()) {
     auto at = static_cast<size_t>(keys.first);
     while (at < words.size() && !EqualsIgnoreCase(words[at], keys.keyword)) ++at;

@@ -79,16 +79,17 @@ Result<ListRequest> ParseList(Arguments args) {
   return request;
 }
 
-// What LIST tells of an entry; `table` null: it is gone, and the map will say so.
+// What LIST tells of an entry; `table` null: it is gone, and the map will say so. `is_own`: it is
+// of this node's set.
 void ReplyTablet(ReplyWriter& reply, std::string_view name, const MapEntry& entry,
-                 const Table* table) {
+                 const Table* table, bool is_own) {
   const auto text = [table](std::string_view bound) {
     return table == nullptr ? std::string(bound) : TabletBoundText(*table, bound);
   };
   std::optional<uint64_t> bytes;
   std::optional<uint64_t> rows;
-  // Of a part of a table nobody has counted.
-  if (table != nullptr && entry.begin.empty() && entry.end.empty()) {
+  // Of a part of a table nobody has counted, and of another set's nobody here.
+  if (table != nullptr && is_own && entry.begin.empty() && entry.end.empty()) {
     bytes = table->memory_bytes();
     rows = table->counters().rows;
   }
@@ -135,6 +136,7 @@ void CmdTabletList(CommandContext& ctx) {
   if (request.since && (*request.since < map.floor() || *request.since > map.version()))
     return ctx.reply.Null();
   const auto mark = ctx.reply.BeginArray(1);
+  const uint64_t own_set = ctx.store().engine().cluster().set;
   uint64_t count = 0;
   for (const auto& [id, mapped] : map.tables()) {
     const Table* const table = ctx.store().TableById(id);
@@ -143,7 +145,8 @@ void CmdTabletList(CommandContext& ctx) {
       const bool before = !entry.end.empty() && entry.end <= from;
       if (before || (request.since && entry.version <= *request.since)) continue;
       if (count == request.count) break;
-      ReplyTablet(ctx.reply, only == nullptr ? mapped.name : *request.table, entry, table);
+      ReplyTablet(ctx.reply, only == nullptr ? mapped.name : *request.table, entry, table,
+                  entry.set == own_set);
       ++count;
     }
   }
@@ -231,6 +234,8 @@ void CmdTabletMerge(CommandContext& ctx) {
 }
 
 constexpr KeySpec kRead{.first = 2, .access = KeyAccess::kRead, .scope = KeyScope::kTable};
+constexpr KeySpec kListed{
+    .first = 2, .access = KeyAccess::kRead, .if_odd = true, .scope = KeyScope::kTable};
 constexpr KeySpec kWritten{.first = 2, .access = KeyAccess::kWrite, .scope = KeyScope::kTable};
 constexpr uint32_t kOwners = kAdmin | kWrite | kNoScript | kNoMulti;
 
@@ -239,7 +244,7 @@ constexpr Command kTabletSubcommands[] = {
      .arity = -2,
      .flags = kReadonly | kNoMandatoryKeys,
      .categories = kCategorySchema,
-     .keys = kRead,
+     .keys = kListed,
      .group = "cluster",
      .summary = "Returns the version of the map, and the tablets of a table or of all.",
      .complexity = "O(n) where n is the number of tablets of the cluster",
