@@ -1,10 +1,12 @@
-"""cellar-web beside a node of a replica set: its page of the nodes and their lag."""
+"""cellar-web beside a node of a replica set, its page of the nodes and their lag; and of a cluster, its sets and tablets."""
 
+import base64
 import unittest
 
 from replica_sets import Member, has_sets
 from cellar_server import free_port, wait_until
-from web_page import PageTest, Web
+from cluster_sets import SetsCase
+from web_page import By, PageTest, Web
 
 
 class TestSetPage(PageTest):
@@ -38,7 +40,7 @@ class TestSetPage(PageTest):
         self.assertIn("replica_term", [line[0] for line in self.lines("replication")])
         self.assertEqual([], self.complaints())
 
-    def test_sets_tablets_and_events_of_a_cluster(self):
+    def test_a_set_becomes_a_cluster(self):
         there, why = has_sets()
         if not there:
             self.skipTest(why)
@@ -49,23 +51,88 @@ class TestSetPage(PageTest):
         member.run("TABLE CREATE web FAMILY f")
         web = Web(port)
         self.addCleanup(web.end)
-        self.page.get(web.address + "#/replication")
-        self.heading("Replication")
-        self.wait(lambda: self.lines("nodes"))
-        self.assertEqual([], self.lines("tablets"))
+        self.page.get(web.address + "#/cluster")
+        self.heading("Cluster")
+        self.wait(lambda: "part of no cluster" in self.text())
         # What becomes of it is shown without anybody asking again.
         member.run("CLUSTER INIT")
         member.run("TABLET", "SPLIT", "web", "m", b"\x00<b>")
         member.run("CPUT web a f:x 1")
-        self.wait(lambda: [line[:5] for line in self.lines("tablets")][:3] == [
-            ["0/web", "", "\\u0000<b>", "0", "owned"], ["0/web", "\\u0000<b>", "m", "0", "owned"], ["0/web", "m", "", "0", "owned"]])
-        self.assertEqual([["0", "ok", f"127.0.0.1:{port}", "1", "8"]], [line[:5] for line in self.lines("sets")])
+        self.wait(lambda: [line[:5] for line in self.lines("tablets") if line[0] == "0/web"] == [
+            ["0/web", "first", "\\u0000<b>", "0", "owned"], ["0/web", "\\u0000<b>", "m", "0", "owned"], ["0/web", "m", "last", "0", "owned"]])
+        self.assertEqual([["0", "ok", f"127.0.0.1:{port} (directs)", "1 of 1", "8"]], [line[:5] for line in self.lines("sets")])
         told = [line[1:] for line in self.lines("events")]
         self.assertEqual(["set 0 begins a cluster", "CLUSTER INIT"], told[-1])
         self.assertTrue(told[0][0].startswith("split web at "), told)
         member.run("CLUSTER END")
-        self.wait(lambda: not self.lines("tablets") and self.lines("nodes"))
+        self.wait(lambda: "part of no cluster" in self.text())
         self.assertEqual([], self.complaints())
+
+
+@unittest.skipUnless(has_sets()[0], "this build has no replica sets")
+class ClusterPage(PageTest, SetsCase):
+    lines = TestSetPage.lines
+
+    def test_sets_nodes_and_tablets(self):
+        self.cluster(2, voters=3)
+        entry = self.sets[0][0]
+        rows = [f"{number:05d}" for number in range(450)]
+        entry.run("TABLE", "CREATE", "t", "SPLIT", "AT", len(rows), *rows, "FAMILY", "f")
+        web = Web(entry.port)
+        self.addCleanup(web.end)
+        self.page.get(web.address + "#/cluster")
+        self.heading("Cluster")
+        self.wait(lambda: len(self.lines("nodes of the cluster")) == 6 and "all well" in self.text())
+        self.assertEqual([f"127.0.0.1:{self.wait_leader(each).port}" for each in self.sets],
+                         [line[2].split()[0] for line in self.lines("sets")])
+        self.assertIn("these are the first 200", self.text())
+        # A table's own, page by page.
+        self.click(By.CSS_SELECTOR, "#of option[value='0/t']")
+        self.wait(lambda: len(self.lines("tablets")) == 200 and self.lines("tablets")[0][:3] == ["0/t", "first", "00000"])
+        self.assertEqual({"0", "1"}, {line[3] for line in self.lines("tablets")})
+        self.click(By.ID, "next")
+        self.wait(lambda: self.lines("tablets") and self.lines("tablets")[0][1] == "00199")
+        self.click(By.ID, "next")
+        self.wait(lambda: self.lines("tablets") and self.lines("tablets")[-1][1:3] == ["00449", "last"])
+        self.assertEqual(51, len(self.lines("tablets")))
+        self.click(By.ID, "first")
+        self.wait(lambda: self.lines("tablets") and self.lines("tablets")[0][1] == "first")
+        # A node that goes is told, and stands first.
+        gone = next(member for member in self.sets[1] if not member.leads())
+        gone.server.kill()
+        self.wait(lambda: self.lines("nodes of the cluster")[0][1:4] == [f"127.0.0.1:{gone.port}", "voter", "down"])
+        self.wait(lambda: "1 not well" in self.text() and "2 of 3" in [line[3] for line in self.lines("sets")])
+        self.assertEqual([], self.complaints())
+
+    def test_what_a_user_may_not_see_is_said_to_be_so(self):
+        self.cluster(1)
+        member = self.sets[0][0]
+        member.run("TABLE CREATE seen FAMILY f")
+        member.run("TABLE CREATE hidden FAMILY f")
+        member.run("ACL SETUSER few on >pw +@all -cluster|events %R~seen:*")
+        web = Web(member.port)
+        self.addCleanup(web.end)
+        web.log_in("few", "pw")
+        self.assertEqual(["0/seen"], [one[1] for one in web.ask("tablets")[1]])
+        self.assertEqual(["seen"], [one[1] for one in web.ask("tablets?table=seen")[1]])
+        self.assertIn("NOPERM", web.ask("tablets?table=hidden", status=403))
+        self.assertIn("NOPERM", web.ask("events", status=403))
+
+    def test_an_answer_has_a_mebibyte_at_most(self):
+        self.cluster(1)
+        member = self.sets[0][0]
+        rows = [f"{number:02d}" + "x" * 30_000 for number in range(60)]
+        member.run("TABLE", "CREATE", "t", "SPLIT", "AT", len(rows), *rows, "FAMILY", "f")
+        web = Web(member.port)
+        self.addCleanup(web.end)
+        web.log_in()
+        web.ask("tablets?table=t&count=61", status=413)
+        self.assertEqual(12, len(web.ask("tablets?table=t&count=12")[1]))
+        self.page.get(web.address + "#/cluster?table=" + base64.urlsafe_b64encode(b"0/t").decode().rstrip("="))
+        self.heading("Cluster")
+        self.wait(lambda: 3 <= len(self.lines("tablets")) <= 50)
+        self.click(By.ID, "next")
+        self.wait(lambda: self.lines("tablets") and self.lines("tablets")[0][1] != "first")
 
 
 if __name__ == "__main__":

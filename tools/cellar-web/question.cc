@@ -29,7 +29,14 @@ std::vector<std::string> Heat(ParameterReader* reader) {
 }
 
 std::vector<std::string> Tablets(ParameterReader* reader) {
-  return {"TABLET", "LIST", "COUNT", std::to_string(reader->Number("count", kTablets))};
+  std::vector<std::string> words{"TABLET", "LIST"};
+  if (const auto table = reader->Optional("table"); table) {
+    words.push_back(*table);
+    if (const auto from = reader->Optional("from"); from)
+      words.insert(words.end(), {"FROM", *from});
+  }
+  words.insert(words.end(), {"COUNT", std::to_string(reader->Number("count", kTablets))});
+  return words;
 }
 
 // Sections of INFO, each a word.

@@ -8,7 +8,7 @@
 //   #/graphs?hours=6
 //   #/state, #/users, #/config                       #/table/<name>/explain?...
 //   #/slow                     slow log          #/table/<name>/schema
-//   #/replication
+//   #/replication, #/cluster?table=...
 //
 // A name or key is the base64 of its bytes; what people have typed stands as they typed it.
 'use strict';

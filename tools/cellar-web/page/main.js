@@ -6,6 +6,7 @@ import {here} from './address.js';
 import {showConfig, showUsers} from './admin.js';
 import {showAllTables} from './alltables.js';
 import {showRows} from './browse.js';
+import {showCluster} from './cluster.js';
 import {showConsole} from './console.js';
 import {byId} from './dom.js';
 import {showExplain} from './explain.js';
@@ -25,6 +26,7 @@ import {showValue} from './value.js';
 const OVERVIEW_MS = 2000;
 const HEAT_MS = 20000;
 const REPLICATION_MS = 5000;
+const CLUSTER_MS = 5000;
 const GRAPHS_MS = 5000;
 const TABLE_FIGURES_MS = 5000;
 const TABLES_MS = 30000;
@@ -51,6 +53,7 @@ function pageOf(view, path, query) {
   if (page === 'heat') return [() => chooseTable(view)];
   if (page === 'console') return [() => showConsole(view, query)];
   if (page === 'slow') return [() => showSlow(view)];
+  if (page === 'cluster') return [() => showCluster(view, query), CLUSTER_MS];
   if (page === 'replication') return [() => showReplication(view), REPLICATION_MS];
   return [() => showOverview(view), OVERVIEW_MS];
 }

@@ -1,7 +1,6 @@
-// The slow log, and the state of replication and of the cluster.
+// The slow log, and the state of replication.
 'use strict';
 
-import {clusterParts} from './cluster.js';
 import {make, rows, soft} from './dom.js';
 import {ask, info} from './server.js';
 import {count, field, parts, shown, time} from './text.js';
@@ -32,15 +31,13 @@ async function members() {
 }
 
 export async function showReplication(view) {
-  const fields = await info(['replication', 'cluster']);
-  const cluster = fields.cluster_sets === undefined ? [] : await clusterParts();
+  const fields = await info(['replication']);
   const nodes = (fields.replica_state || 'standalone') === 'standalone' ? [] : await members();
   const followers = Object.entries(fields).filter(([name]) => /^slave\d+$/.test(name)).map(([, value]) => {
     const of = parts(value);
     return [of.ip + ':' + of.port, of.state, of.lag, of.offset];
   });
-  view.show('Replication', ...nodes, ...cluster,
-    ...followers.length === 0 ? [] : [make('h2', {}, 'Followers'),
+  view.show('Replication', ...nodes, ...followers.length === 0 ? [] : [make('h2', {}, 'Followers'),
       rows(['follower', 'state', 'lag s', 'offset'], followers, ['key', '', 'n', 'n'], 'followers')],
     make('h2', {}, 'This node'),
     rows(['field', 'value'], Object.entries(fields).filter(([name]) => FIELDS.includes(name) || name.startsWith('replica_')),
