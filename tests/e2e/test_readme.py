@@ -7,7 +7,8 @@ import sys
 import tempfile
 import unittest
 
-from cellar_server import ROOT, CellarServer
+from cellar_server import ROOT, CellarServer, free_ports, tool
+from replica_sets import has_sets
 
 sys.path.insert(0, os.path.join(ROOT, "tools"))
 
@@ -51,6 +52,25 @@ class ReadmeTest(unittest.TestCase):
                 done = subprocess.run(["node", path], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             self.assertEqual("", done.stderr)
             self.assertEqual(["true", "bob", "2", "Linz", "2"], re.findall(r"true|\bbob\b(?=\s)|\b2\b|Linz", done.stdout))
+
+    @unittest.skipUnless(has_sets()[0], "this build has no replica sets")
+    def test_the_cluster_begins_answers_and_ends(self):
+        with open(transcript.README, encoding="utf-8") as file:
+            text = re.search(r"```sh\n(build/cellar-cluster.*?)```", file.read(), re.DOTALL).group(1)
+        ports = free_ports(3)
+        for number, port in enumerate(ports):
+            text = text.replace(f"-p {6479 + number} ", f"-p {port} ")
+        text = re.sub(r"(?m)^build/(cellar-cluster (?:map t|status))", rf"build/\1 -p {ports[0]}", text)
+        text = text.replace("start --sets 3", f"start --sets 3 --port {ports[0]}")
+        text = text.replace("build/cellar-cluster", tool("cellar-cluster"))
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["sh", "-e"], input=text, cwd=folder, capture_output=True, text=True, check=False)
+            self.assertEqual((0, ""), (done.returncode, done.stderr), done.stdout)
+            self.assertEqual(["cluster"], os.listdir(folder))
+        self.assertIn("\nOK\nOK\nGraz\n", done.stdout)
+        self.assertEqual(2, done.stdout.count("3 sets with 3 nodes: all is well\n"))
+        self.assertEqual(["0", "1", "2"], re.findall(r"(?m)^t .* (\d) +- +-  owned$", done.stdout))
+        self.assertTrue(done.stdout.endswith(f"3 nodes stopped; the data stays in {os.path.realpath(folder)}/cluster\n"))
 
     def test_its_pictures_are_there(self):
         with open(transcript.README, encoding="utf-8") as file:
