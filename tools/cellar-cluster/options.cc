@@ -40,7 +40,7 @@ constexpr std::array<ActionRow, 6> kActions{{
      "--sets --voters --port --host --option --dir --systemd --server --wait --quiet --json "},
     {"stop", Action::kStop, 0, 0, "--dir --wait --quiet "},
     {"status", Action::kStatus, 0, 0, "--host --port --socket --user --dir --json "},
-    {"map", Action::kMap, 0, 1, "--host --port --socket --user --dir --json --count "},
+    {"map", Action::kMap, 0, 1, "--host --port --socket --keyspace --user --dir --json --count "},
     {"events", Action::kEvents, 0, 0, "--host --port --socket --user --dir --json --count "},
 }};
 
