@@ -56,9 +56,12 @@ async function tabletsOf(query) {
   }
 }
 
+// Of all tables' tablets the map's own come last.
+const isOfMap = (tablet) => shown(field(tablet, 'table')).startsWith('_cluster/');
+
 function tabletTable(query, {list, next}) {
   const table = query.get('table');
-  const lines = list.map((tablet) => {
+  const lines = [...list].sort((a, b) => Number(isOfMap(a)) - Number(isOfMap(b))).map((tablet) => {
     const name = shown(field(tablet, 'table'));
     return [table ? name : make('a', {href: link(['cluster'], {table: pack(name)})}, name), bound(field(tablet, 'start'), 'first'),
       bound(field(tablet, 'end'), 'last'), String(field(tablet, 'set')), shown(field(tablet, 'state')), figure(field(tablet, 'rows'), count),
