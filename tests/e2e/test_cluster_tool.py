@@ -180,6 +180,20 @@ class Wrong(ClusterToolCase):
         self.assertIn(f"port {first + 1}, of set-1-{first + 1}, is in use by another program", said)
         self.assertFalse(os.path.exists(self.folder))  # nothing was begun
 
+    def test_addresses_that_nobody_reaches(self):
+        for host, said in (("0.0.0.0", "an address at which others reach it"), ("a@b", "no zone here"), ("x y", "is no machine"),
+                           ("192.0.2.77", "nodes take nobody without a password")):
+            self.assertIn(said, self.run_once_more("--host", host, status=1))
+        self.assertIn("cannot be listened on", self.run_once_more("--host", "203.0.113.77", "-a", "x", status=1))
+        self.assertIn("is no address of this machine", self.run_once_more("--host", "nowhere.invalid", "-a", "x", status=1))
+        self.assertFalse(os.path.exists(self.folder))
+
+    def test_a_name_for_this_machine(self):
+        self.addCleanup(self.end)
+        ports = free_ports(2)
+        self.run_once_more("--sets", "2", "--host", "localhost", "--port", str(ports[0]))
+        self.assertEqual([], self.status()["wrong"])
+
     def test_folders_of_others(self):
         os.mkdir(self.folder)
         with open(os.path.join(self.folder, "file"), "w", encoding="ascii"):

@@ -81,12 +81,14 @@ TEST_CASE("a plan that is unwise says so", "[cluster-tool]") {
   CHECK(IsSaid(notes({"a", "b"}, 1, 2), "no write while either is down"));
   CHECK(IsSaid(notes({"a", "b", "c", "d"}, 1, 4), "no more losses than one of 3"));
   CHECK(IsSaid(notes({"a", "b", "c"}, 2, 2), "the load is not even"));
+  CHECK(IsSaid(notes({"127.0.0.1", "b"}, 2, 1), "no other machine reaches 127.0.0.1"));
   // On one's own machine a password is not missed.
   CHECK(!IsSaid(WarningsOf(Planned({"127.0.0.1"}, 3, 1), false), "password"));
 }
 
 TEST_CASE("wrong machines are refused by what is wrong", "[cluster-tool]") {
-  for (const char* word : {"", "@zone", "a@", "10.0.0.1:6479", "host:6479", "a b", "a\n", "a/b"}) {
+  for (const char* word :
+       {"", "@zone", "a@", "0.0.0.0", "::", "10.0.0.1:6479", "host:6479", "a b", "a\n", "a/b"}) {
     INFO(word);
     CHECK(!ParseMachine(word).ok());
   }

@@ -29,10 +29,6 @@ bool IsAddress(std::string_view host) {
          host.find_first_of(".:") != std::string_view::npos;
 }
 
-bool IsOwnMachine(std::string_view host) {
-  return host.starts_with("127.") || host == "::1" || host == "localhost";
-}
-
 // "has 2 of its 3 nodes", "each have all their nodes".
 std::string PartText(size_t part, size_t whole, bool is_several) {
   const char* const whose = is_several ? "their" : "its";
@@ -102,6 +98,10 @@ std::string Plan::AddressesOf(size_t set) const {
   return text;
 }
 
+bool IsLoopback(std::string_view host) {
+  return host.starts_with("127.") || host == "::1" || host == "localhost";
+}
+
 Result<Machine> ParseMachine(std::string_view word) {
   const size_t at = word.find('@');
   Machine machine{std::string(word.substr(0, at)),
@@ -117,6 +117,8 @@ Result<Machine> ParseMachine(std::string_view word) {
     return refuse("the port goes with --port, and is that of its first node");
   if (std::count(machine.host.begin(), machine.host.end(), ':') == 1)
     return refuse("the port goes with --port, and is that of its first node");
+  if (machine.host == "0.0.0.0" || machine.host == "::")
+    return refuse("it has to be an address at which others reach it");
   if (at != std::string_view::npos && machine.zone.empty()) return refuse("a zone has a name");
   return machine;
 }
@@ -177,11 +179,15 @@ std::vector<std::string> WarningsOf(const Plan& plan, bool has_password) {
   std::map<std::string, size_t> nodes;
   std::set<bool> zoned;
   bool is_apart = false;
+  std::string loopback;
   for (const auto& set : plan.sets) {
     for (const PlannedNode& node : set) {
       ++nodes[node.machine.host];
       zoned.insert(node.machine.zone.empty());
-      is_apart = is_apart || !IsOwnMachine(node.machine.host);
+      if (IsLoopback(node.machine.host))
+        loopback = node.machine.host;
+      else
+        is_apart = true;
     }
   }
   const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -191,6 +197,7 @@ std::vector<std::string> WarningsOf(const Plan& plan, bool has_password) {
                                    NodesText(most->second), least->first, least->second));
   }
   if (zoned.size() == 2) warnings.emplace_back("some machines have a zone, and some have none");
+  if (is_apart && !loopback.empty()) warnings.push_back("no other machine reaches " + loopback);
   if (is_apart && !has_password) {
     warnings.emplace_back(
         "no password: nodes of other machines are refused, as are clients (--auth-file)");
@@ -204,7 +211,9 @@ std::string ConfigOf(const Plan& plan, const PlannedNode& node, const NodeFiles&
   std::string text = fmt::format("# A node of set {} of a cluster of {} sets: cellar-cluster(7).\n",
                                  node.set, plan.sets.size());
   const auto add = [&](const std::string& line) { text += line + "\n"; };
-  if (IsOwnMachine(host)) {
+  if (host == "localhost") {
+    add("bind 127.0.0.1 -::1");
+  } else if (IsLoopback(host)) {
     add("bind " + host);
   } else {
     add(IsAddress(host) ? "bind " + host + " 127.0.0.1" : "bind *");

@@ -53,6 +53,9 @@ struct PlanRequest {
 // "HOST" or "HOST@ZONE". The error says what is wrong with it.
 Result<Machine> ParseMachine(std::string_view word);
 
+// Whether nobody but this machine reaches `host`.
+bool IsLoopback(std::string_view host);
+
 // The error says which machine has no port left, or is there twice.
 Result<Plan> MakePlan(const PlanRequest& request);
 

@@ -74,6 +74,19 @@ Status CheckUnused(const Folder& folder) {
                          "another folder with --dir"));
 }
 
+// Whether clients get in at all: without a password they do from this machine's own addresses.
+Status CheckProtection(const Options& options, const ClusterNote& note) {
+  const bool is_opened =
+      std::any_of(options.lines.begin(), options.lines.end(), [](const auto& line) {
+        return line.starts_with("protected-mode ") || line.starts_with("requirepass ");
+      });
+  if (IsLoopback(note.host) || !options.connection.password.empty() || is_opened)
+    return Status::Ok();
+  return Refuse("at " + note.host +
+                " nodes take nobody without a password: name one (--auth-file), or --option "
+                "\"protected-mode no\"");
+}
+
 class Starter {
  public:
   Starter(const Options& options, const volatile bool* stopped)
@@ -117,8 +130,11 @@ class Starter {
     note_ = found ? *found : UsualNote(options_);
     if (found) {
       RETURN_IF_ERROR(Merge(options_, folder_, &note_));
-    } else if (!note_.systemd) {
-      RETURN_IF_ERROR(CheckUnused(folder_));
+    } else {
+      ASSIGN_OR_RETURN(const Machine machine, ParseMachine(note_.host));
+      if (!machine.zone.empty()) return Refuse("--host " + note_.host + ": no zone here");
+      RETURN_IF_ERROR(CheckProtection(options_, note_));
+      if (!note_.systemd) RETURN_IF_ERROR(CheckUnused(folder_));
     }
     ASSIGN_OR_RETURN(plan_, MakePlan({.machines = {{note_.host, ""}},
                                       .sets = note_.sets,
