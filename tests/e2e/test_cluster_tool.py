@@ -99,6 +99,12 @@ class Starting(ClusterToolCase):
         self.assertRegex(text, rf"(?m)^set 0  ok  \d+ tablets, [0-9.]+K, 127.0.0.1:{ports[0]} leads and directs$")
         self.assertIn("no table 'x'", self.run_tool("map", "x", "-p", str(ports[0]), status=1))
 
+        top = subprocess.run([tool("cellar-top"), "-p", str(ports[1]), "--once", "-i", "0.1", "--sets"], stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True, check=True).stdout
+        self.assertRegex(top, rf"(?m)^2 +ok +127.0.0.1:{ports[2]} +1 of 1 +1 ")
+        self.assertRegex(top, r"(?m)^0/t +3  0: 1, 1: 1, 2: 1$")
+        self.assertRegex(top, rf"(?m)^1 +127.0.0.1:{ports[1]} +voter +leader ")
+
         again = self.run_once_more()
         self.assertEqual(3, again.count("stands already"))
         self.assertIn("3 nodes stopped", self.run_tool("stop", "--dir", self.folder))

@@ -32,17 +32,17 @@ std::string ReadAll(const std::string& path) {
 
 Status Fault(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
+constexpr size_t kHeadBytesMax{60};  // of a log line
+
 // The last line that says something, without the time and process in front of it.
 std::string LastLine(const std::string& text) {
   const size_t end = text.find_last_not_of("\r\n ");
   if (end == std::string::npos) return "it has said nothing";
   const size_t before = text.rfind('\n', end);
-  const std::string line =
-      text.substr(before == std::string::npos ? 0 : before + 1,
-                  end - (before == std::string::npos ? std::string::npos : before));
+  std::string line = text.substr(before == std::string::npos ? 0 : before + 1,
+                                 end - (before == std::string::npos ? std::string::npos : before));
   for (const char* mark : {" # ", " * ", " - ", " . "}) {
-    if (const size_t at = line.find(mark); at != std::string::npos && at < 60)
-      return line.substr(at + 3);
+    if (const size_t at = line.find(mark); at < kHeadBytesMax) return line.substr(at + 3);
   }
   return line;
 }

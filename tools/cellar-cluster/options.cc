@@ -57,7 +57,7 @@ std::string UselessOption(const CLI::App& app, const ActionRow& row) {
   constexpr std::string_view kOfAll{"--auth --auth-file --help --version "};
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0 || option->get_lnames().empty()) continue;
-    const std::string name = "--" + option->get_lnames().front();
+    std::string name = "--" + option->get_lnames().front();
     const bool is_known = row.options.find(name + " ") != std::string_view::npos ||
                           kOfAll.find(name + " ") != std::string_view::npos;
     if (!is_known) return name;
