@@ -115,6 +115,23 @@ class Starting(ClusterToolCase):
         self.assertEqual(["a", "j", "z"], [redis.Redis(port=ports[0], decode_responses=True).execute_command("CGET", "t", row, "f:x")
                                            for row in "ajz"])
 
+    def test_a_start_that_is_broken_off_goes_on_later(self):
+        self.addCleanup(self.end)
+        words = ("--sets", "3", "--voters", "3", "--port", str(free_ports(9)[0]), "--dir", self.folder, "--server", binary())
+        for turn in range(3):
+            begun = subprocess.Popen([tool("cellar-cluster"), "start", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            begun.stdout.readline()  # the folder is its own by now
+            if turn == 0:  # it waits for leaders
+                begun.send_signal(signal.SIGSTOP)
+                self.assertIn("another cellar-cluster is at work there", self.run_tool("stop", "--dir", self.folder, status=1))
+                begun.send_signal(signal.SIGCONT)
+            begun.send_signal(signal.SIGINT)
+            said = begun.communicate()[1]
+            self.assertIn(begun.returncode, (0, 1))
+            self.assertTrue(begun.returncode == 0 or "broken off; what was begun runs on" in said, said)
+        self.run_once_more("--quiet")
+        self.assertEqual([0, 1, 2], [each["set"] for each in self.status()["sets"]])
+
     def test_more_sets_come_later(self):
         ports = free_ports(3)
         self.addCleanup(self.end)

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,6 +69,17 @@ Result<std::optional<ClusterNote>> Folder::Read() const {
                                    .port = json["port"].get<int>(),
                                    .systemd = json["systemd"].get<bool>(),
                                    .id = json["id"].get<std::string>()});
+}
+
+Status Folder::Lock() const {
+  std::error_code error;
+  std::filesystem::create_directories(path_, error);
+  // Open until the program ends: the lock goes with it. Nodes do not inherit it.
+  const int descriptor = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return Fault(path_, std::strerror(errno));
+  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return Status::Ok();
+  (void)close(descriptor);
+  return Fault(path_, "another cellar-cluster is at work there");
 }
 
 Status Folder::Write(const ClusterNote& note) const {

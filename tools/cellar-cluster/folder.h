@@ -33,7 +33,10 @@ class Folder {
   const std::string& path() const { return path_; }
   // Nothing: there is no cluster. ERR: the folder cannot be read, or holds something else.
   Result<std::optional<ClusterNote>> Read() const;
-  // Replaces the note in one step; makes the folder.
+  // Makes the folder, and keeps other runs of this program out of it until this one ends. ERR: one
+  // is at work there.
+  Status Lock() const;
+  // Replaces the note in one step. REQUIRES: Lock().
   Status Write(const ClusterNote& note) const;
 
   // Where a node's files are.

@@ -154,6 +154,7 @@ class Starter {
       return Refuse("--option is for nodes that are new: change " +
                     folder_.ConfigPath(plan_.sets[0][0], note_.systemd) + " and the others");
     }
+    RETURN_IF_ERROR(folder_.Lock());
     return folder_.Write(note_);
   }
 
@@ -355,6 +356,7 @@ int StopCluster(const Options& options, const volatile bool* stopped) {
   const Result<std::optional<ClusterNote>> note = folder.Read();
   if (!note.ok()) return Fail(note.status());
   if (!*note) return Fail(Refuse(folder.path() + " is the folder of no cluster (--dir)"));
+  if (const Status status = folder.Lock(); !status.ok()) return Fail(status);
   const Plan plan = PlanOf(**note);
   std::vector<NodeProcess> running;
   for (const auto& set : plan.sets) {

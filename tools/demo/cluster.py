@@ -147,6 +147,7 @@ def owner_rows(client):
 def run(rows):
     ports = free_ports(SETS * VOTERS)
     words = ["--sets", str(SETS), "--voters", str(VOTERS), "--port", str(ports[0])]
+    say("A set is three nodes that elect a leader and have the same rows. A cluster is several sets, each with a part of the rows.\n")
     say(f"$ cellar-cluster start {' '.join(words)} --dir {os.path.relpath(NODES, ROOT)}")
     say(cluster("start", "--server", binary(), *words, "--option", 'save ""', "--quiet") + cluster("status"))
     entry = ports[-1]
