@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX declares it nowhere
@@ -33,6 +35,8 @@ std::string ReadAll(const std::string& path) {
 Status Fault(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
 
 constexpr size_t kHeadBytesMax{60};  // of a log line
+constexpr int kReadsMax{50};         // of a pid file that is empty
+constexpr std::chrono::milliseconds kReadPause{20};
 
 // The last line that says something, without the time and process in front of it.
 std::string LastLine(const std::string& text) {
@@ -64,7 +68,13 @@ int RunAndWait(const std::vector<std::string>& words) {
 }  // namespace
 
 pid_t NodeProcess::Pid() const {
-  const std::string text = ReadAll(folder_->PidPath(node_));
+  const std::string path = folder_->PidPath(node_);
+  std::string text = ReadAll(path);
+  // A server that writes its file at this moment has emptied it before.
+  for (int i = 0; i < kReadsMax && text.empty() && access(path.c_str(), F_OK) == 0; ++i) {
+    std::this_thread::sleep_for(kReadPause);
+    text = ReadAll(path);
+  }
   const pid_t pid = static_cast<pid_t>(std::strtol(text.c_str(), nullptr, 10));
   if (pid <= 1) return begun_;
   // The number may be another's by now. Words of a command line end with a NUL each.
@@ -132,9 +142,12 @@ Status NodeProcess::Begin(const std::string& program) {
       posix_spawnp(&begun_, program.c_str(), &files, &attributes, argv.data(), environ);
   (void)posix_spawn_file_actions_destroy(&files);
   (void)posix_spawnattr_destroy(&attributes);
-  if (error == 0) return Status::Ok();
-  begun_ = 0;
-  return Fault(program + " cannot be run: " + std::strerror(error));
+  if (error != 0) {
+    begun_ = 0;
+    return Fault(program + " cannot be run: " + std::strerror(error));
+  }
+  // As it will say itself; a run of this program that comes before that finds it, too.
+  return WriteFile(folder_->PidPath(node_), std::to_string(begun_) + "\n");
 }
 
 Status NodeProcess::CheckAlive() {
