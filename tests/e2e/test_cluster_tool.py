@@ -264,6 +264,20 @@ class Wrong(ClusterToolCase):
         said = self.run_tool("start", "--dir", self.folder, "--server", "/nowhere/cellar", "--port", str(free_ports(3)[0]), status=1)
         self.assertIn("/nowhere/cellar cannot be run: No such file", said)
 
+    def test_nodes_that_stand_still(self):
+        ports = self.start(sets=1, voters=3)
+        for port in ports[1:]:
+            os.kill(self.pid(port), signal.SIGSTOP)
+        try:
+            told = wait_until(lambda: (said := self.run_any("status", "--dir", self.folder, "--json"))[0] == 1 and
+                              "has no leader" in said[1] and json.loads(said[1]))
+            self.assertIn(f"127.0.0.1:{ports[1]} of set 0 does not answer: no answer in time", told["wrong"])
+            self.assertRegex(self.run_tool("start", "--dir", self.folder, "--wait", "6", status=1),
+                             "waited 6 s in vain for a leader of set 0: .*no answer in time")
+        finally:
+            for port in ports[1:]:
+                os.kill(self.pid(port), signal.SIGCONT)
+
     def test_what_is_no_cluster(self):
         self.assertIn("Connection refused", self.run_tool("status", "-p", str(free_port()), status=1))
         with CellarServer(save="") as server:

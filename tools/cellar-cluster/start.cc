@@ -28,6 +28,7 @@ using client::SetState;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kPause = std::chrono::milliseconds(50);
+constexpr auto kTellPause = std::chrono::seconds(5);  // between two lines about one wait
 constexpr uint64_t kSetsUsual{3};
 
 Status Refuse(std::string text) { return Status::Error(ErrorCode::kErr, std::move(text)); }
@@ -113,7 +114,7 @@ class Starter {
     to.host = node.machine.host;
     to.port = node.port;
     to.connect_seconds = 3;
-    to.reply_seconds = 10;
+    to.reply_seconds = 5;
     return to;
   }
   const PlannedNode& first() const { return nodes_.front().front().node(); }
@@ -183,6 +184,7 @@ class Starter {
   // Until `holds` is true, says no, or time is up: then `what` has not come about.
   Status WaitFor(const std::string& what, const std::function<Result<bool>()>& holds) {
     const auto end = Clock::now() + std::chrono::seconds(options_.wait_s);
+    auto told = Clock::now() + kTellPause;
     for (;;) {
       ASSIGN_OR_RETURN(const bool held, holds());
       if (held) return Status::Ok();
@@ -190,8 +192,13 @@ class Starter {
         for (NodeProcess& process : set) RETURN_IF_ERROR(process.CheckAlive());
       }
       if (*stopped_) return Refuse("broken off; what was begun runs on (cellar-cluster stop)");
+      if (Clock::now() > told) {
+        Say(fmt::format("waiting for {}{}{}", what, last_trouble_.empty() ? "" : ": ",
+                        last_trouble_));
+        told = Clock::now() + kTellPause;
+      }
       if (Clock::now() > end) {
-        return Refuse(fmt::format("{} has not come about within {} s{}{}", what, options_.wait_s,
+        return Refuse(fmt::format("waited {} s in vain for {}{}{}", options_.wait_s, what,
                                   last_trouble_.empty() ? "" : ": ", last_trouble_));
       }
       std::this_thread::sleep_for(kPause);
@@ -306,7 +313,7 @@ class Starter {
 
   Status WaitUntilKnown() {
     last_trouble_.clear();
-    return WaitFor("that all nodes know all sets", [&]() -> Result<bool> {
+    return WaitFor("all nodes to know all sets", [&]() -> Result<bool> {
       for (const auto& set : plan_.sets) {
         for (const PlannedNode& node : set) {
           const Result<bool> knows = KnowsAll(node);

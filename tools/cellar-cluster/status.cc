@@ -305,7 +305,7 @@ std::string StatusText(const ClusterStatus& status, const std::vector<std::strin
                     set.tablets == 1 ? "tablet" : "tablets", BytesText(set.bytes), room,
                     set.leader.empty() ? ", nobody leads"
                                        : ", " + client::PrintableText(set.leader, 40) + " leads",
-                    set.number == uint64_t{0} ? " and directs" : "");
+                    set.number == uint64_t{0} && !set.leader.empty() ? " and directs" : "");
     for (const SetMember& member : set.members) {
       const auto found = status.nodes.find(member.Address());
       text += NodeText(member, found == status.nodes.end() ? NodeState{} : found->second) + "\n";

@@ -139,7 +139,10 @@ Result<Reply> Connection::Read() {
     if (reply != nullptr) return Reply(static_cast<redisReply*>(reply));
     if (bytes > kReplyBytesMax) return lost("a reply of more than 1 GiB");
     const size_t before{context_->reader->len - context_->reader->pos};
-    if (redisBufferRead(context_.get()) != REDIS_OK) return lost(context_->errstr);
+    if (redisBufferRead(context_.get()) != REDIS_OK) {
+      const bool is_late = context_->err == REDIS_ERR_IO && errno == EAGAIN;
+      return lost(is_late ? "no answer in time" : context_->errstr);
+    }
     bytes += context_->reader->len - context_->reader->pos - before;
   }
 }
