@@ -93,7 +93,7 @@ class PackagingTest(unittest.TestCase):
         return os.path.join(self.root, name)
 
     def test_the_programs_are_installed_and_run(self):
-        for name in ("cellar", "cellar-import"):
+        for name in ("cellar", "cellar-cluster", "cellar-import"):
             self.assertEqual(0, run(self.path(f"usr/bin/{name}"), "--help").returncode)
         self.assertRegex(run(self.path("usr/bin/cellar"), "--version").stdout, r"\d+\.\d+\.\d+")
 
@@ -261,6 +261,10 @@ class PackagingTest(unittest.TestCase):
         script = (f". {completion}; COMP_WORDS=(cellar-import --key-d); COMP_CWORD=1; "
                   f"_cellar_tool {self.path('usr/bin/cellar-import')}; echo ${{COMPREPLY[@]}}")
         self.assertEqual("--key-delimiter", run("bash", "-c", script).stdout.strip())
+        for words, said in (("sta", "start status"), ("--vot", "--voters")):
+            script = (f". {completion}; COMP_WORDS=(cellar-cluster {words}); COMP_CWORD=1; "
+                      f"_cellar_tool {self.path('usr/bin/cellar-cluster')}; echo ${{COMPREPLY[@]}}")
+            self.assertEqual(said, run("bash", "-c", script).stdout.strip())
 
     def test_log_rotation_is_well_formed(self):
         program = shutil.which("logrotate") or "/usr/sbin/logrotate"
