@@ -74,6 +74,11 @@ class ClusterToolCase(unittest.TestCase):
     def run_once_more(self, *words, status=0):
         return self.run_tool("start", "--dir", self.folder, "--server", binary(), "--wait", "500", *words, status=status)
 
+    def run_any(self, *words):
+        done = subprocess.run([tool("cellar-cluster"), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False, env=self.environment)
+        return done.returncode, done.stdout
+
 
 class Starting(ClusterToolCase):
     def test_a_cluster_begins_is_looked_at_and_ends(self):
@@ -165,6 +170,22 @@ class Starting(ClusterToolCase):
         for port in ports[3:]:
             os.kill(self.pid(port), signal.SIGKILL)
         wait_until(lambda: any("set 1 has no leader" in each for each in self.status(*secret, status=1)["wrong"]))
+
+    def test_a_user_who_only_looks(self):
+        ports = self.start()
+        client = redis.Redis(port=ports[0])
+        client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+        client.execute_command("ACL", "SETUSER", "eye", "on", ">pw", "+ping", "+info", "+cluster|sets", "+cluster|events", "+tablet|list",
+                               "+replica|list", "%R~*")
+        eye = ("--dir", self.folder, "--user", "eye", "-a", "pw")
+        wait_until(lambda: self.run_any("status", *eye)[0] == 0)  # users come to the other set, too
+        self.assertIn("2 sets with 2 nodes: all is well", self.run_tool("status", *eye))
+        self.assertIn("The map was not checked: this user may not.\n", self.run_tool("status", *eye))
+        self.assertEqual(("0/t", "CLUSTER INIT"), (json.loads(self.run_tool("map", *eye, "--json"))["tablets"][-1]["table"],
+                                                   json.loads(self.run_tool("events", *eye, "--json"))[-1]["why"]))
+        client.execute_command("ACL", "SETUSER", "eye", "-cluster|sets")
+        wait_until(lambda: self.run_any("status", *eye)[0] == 1)
+        self.assertIn("NOPERM", self.run_tool("status", *eye, status=1))
 
     def test_units_of_systemd(self):
         programs = os.path.join(self.root, "bin")
@@ -297,11 +318,6 @@ class Wrong(ClusterToolCase):
                 wait_until(lambda: self.run_any("status", "-p", str(ports[0]))[0] == 1)
                 self.assertIn(f"the set at 127.0.0.1:{ports[1]} waits to be taken in: CLUSTER ADMIT 127.0.0.1:{ports[1]}",
                               self.run_tool("status", "-p", str(ports[0]), status=1))
-
-    def run_any(self, *words):
-        done = subprocess.run([tool("cellar-cluster"), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              check=False, env=self.environment)
-        return done.returncode, done.stdout
 
     def test_a_set_that_has_tables_is_not_taken_in(self):
         ports = free_ports(2)

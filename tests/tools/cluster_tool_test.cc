@@ -129,6 +129,12 @@ TEST_CASE("what is wrong with a cluster is said in words", "[cluster-tool]") {
   status.sets = {MakeSet(0, 1), MakeSet(1, 2)};
   CHECK(FaultsOf(status).empty());
   CHECK(StatusText(status, {}).find("2 sets with 2 nodes: all is well\n") == 0);
+  status.map_refusal = "NOPERM this user";
+  CHECK(FaultsOf(status).empty());
+  CHECK(StatusText(status, {}).find("The map was not checked") != std::string::npos);
+  status.map_refusal = "CLUSTERDOWN no leader";
+  CHECK(IsSaid(FaultsOf(status), "the map could not be checked: CLUSTERDOWN"));
+  status.map_refusal.clear();
   status.sets[1].state = "no-leader";
   status.sets[1].leader.clear();
   status.sets[1].tablets = 7;

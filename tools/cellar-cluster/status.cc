@@ -217,6 +217,9 @@ void WriteNode(const SetMember& member, const ClusterStatus& status, JsonWriter*
   json->EndObject();
 }
 
+// What a user has no right to ask is not wrong.
+bool IsForbidden(const std::string& refusal) { return refusal.starts_with("NOPERM"); }
+
 }  // namespace
 
 uint64_t NodeState::Number(const std::string& field) const {
@@ -274,7 +277,7 @@ std::vector<std::string> FaultsOf(const ClusterStatus& status) {
   }
   for (const std::string& fault : status.map_faults)
     faults.push_back("the map: " + client::PrintableText(fault, 300));
-  if (!status.map_refusal.empty()) {
+  if (!status.map_refusal.empty() && !IsForbidden(status.map_refusal)) {
     faults.push_back("the map could not be checked: " +
                      client::PrintableText(status.map_refusal, 200));
   }
@@ -311,6 +314,7 @@ std::string StatusText(const ClusterStatus& status, const std::vector<std::strin
       text += NodeText(member, found == status.nodes.end() ? NodeState{} : found->second) + "\n";
     }
   }
+  if (IsForbidden(status.map_refusal)) text += "The map was not checked: this user may not.\n";
   if (!faults.empty()) text += "What is wrong:\n";
   for (const std::string& fault : faults) text += "  " + fault + "\n";
   return text;
@@ -336,6 +340,7 @@ std::string StatusJson(const ClusterStatus& status, const std::vector<std::strin
     json.EndObject();
   }
   json.EndList();
+  json.Name("map_checked").Flag(status.map_refusal.empty());
   json.Name("wrong").BeginList();
   for (const std::string& fault : faults) json.Text(fault);
   json.EndList();
