@@ -15,14 +15,14 @@ namespace {
 
 // Those of a reader that nobody has changed.
 const redisReplyObjectFunctions& DefaultFunctions() {
-  static const redisReplyObjectFunctions functions = [] {
+  static const redisReplyObjectFunctions kFunctions = [] {
     redisReader* const reader = redisReaderCreate();
     CELLAR_ASSERT(reader != nullptr);
     const redisReplyObjectFunctions copy = *reader->fn;
     redisReaderFree(reader);
     return copy;
   }();
-  return functions;
+  return kFunctions;
 }
 
 Status Refused(const std::string& what, std::string_view text) {
