@@ -142,6 +142,29 @@ TEST_CASE_METHOD(Cluster, "A row of another set is neither read nor written", "[
   REQUIRE(ReadRow("m") == "m");
 }
 
+TEST_CASE_METHOD(Cluster, "Record numbers are given where the last tablet begins, or behind",
+                 "[tablets]") {
+  REQUIRE(store->CreateTable("0", "t", *Order::Parse("recno"), {{"f", {}}}).ok());
+  const auto given = [this](const std::vector<Tablet>& tablets) {
+    REQUIRE(changes().Assign(Find("t"), tablets).ok());
+    RowWrite write;
+    write.row = "*";
+    write.allocates = true;
+    write.ops = {Put("f", "a", "x")};
+    const Result<RowWriteResult> result = store->Write(Find("t"), write);
+    return result.ok() ? result->row : result.status().ToString();
+  };
+  const auto bound = [this](std::string_view row) {
+    return *EncodeTabletBound(Find("t").schema(), row);
+  };
+  REQUIRE(changes().Init(42).ok());
+  REQUIRE(given({{}}) == "1");
+  REQUIRE(given({{bound("2"), bound("5"), 1}, {bound("7"), "", 1}}) == "7");
+  REQUIRE(given({{bound("3"), "", 1}}) == "8");
+  REQUIRE(given({{"", bound("100"), 1}}).starts_with("TRYAGAIN"));
+  REQUIRE(given({{"", bound("2"), 1}, {bound("100"), "", 1}}) == "100");
+}
+
 TEST_CASE_METHOD(Cluster, "Ownership goes back with its transaction", "[tablets]") {
   Make("t", {{"f", {}}});
   REQUIRE(Do(Find("t"), "m", {Put("f", "a", "1")}).ok());

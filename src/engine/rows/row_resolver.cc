@@ -18,6 +18,18 @@
 namespace cellar {
 namespace {
 
+// What `*` gives. Numbers before the last tablet may be in use by sets that this one knows nothing
+// of, so that it begins there at the earliest.
+uint64_t RecordNumberNext(const Table& table) {
+  const uint64_t next = table.counters().record_number_next;
+  if (table.tablets() == nullptr || table.tablets()->list().empty()) return next;
+  const Order& key = table.schema().key;
+  const std::string& begin = table.tablets()->list().back().begin;
+  const bool is_number = key.ComponentsSize(begin, 1) == begin.size() && !begin.empty();
+  if (!is_number) return next;
+  return std::max(next, static_cast<uint64_t>(std::max<int64_t>(1, key.DecodeRecno(begin))));
+}
+
 // The name of the column.
 std::string ColumnText(const CellPut& put) {
   return std::string(put.family) + ":" + std::string(put.qualifier);
@@ -526,12 +538,13 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   result->BeginOps(count);
   if (count == 0) return Status::Ok();
   if (put_.row_bytes == 0) {
-    record_number_next = table.counters().record_number_next;
+    record_number_next = RecordNumberNext(table);
     if (record_number_next > static_cast<uint64_t>(kTimestampMax)) {
       return Status::Error(ErrorCode::kErr,
                            "no record number is left in table '" + table.name() + "'");
     }
     EncodeRecno(key, static_cast<int64_t>(record_number_next));
+    RETURN_IF_ERROR(table.CheckOwned(row_key()));
     result->row = FormatUint64(record_number_next);
   } else if (key.is_recno()) {
     record_number_next = static_cast<uint64_t>(key.DecodeRecno(row_key()));
