@@ -300,6 +300,16 @@ std::vector<uint64_t> ClusterMap::Deal(size_t tablets) {
   return dealt;
 }
 
+bool ClusterMap::IsWholeElsewhere(uint64_t table_id) const {
+  return std::any_of(sets_.begin(), sets_.end(), [&](const MapTables::SetRow& set) {
+    if (set.number == 0) return false;
+    const auto claims = claims_.find(set.number);
+    const TabletsByTable tablets = claims == claims_.end() ? MappedTo(set.number) : claims->second;
+    const auto found = tablets.find(table_id);
+    return found != tablets.end() && found->second->list().size() == 1 && found->second->owns_all();
+  });
+}
+
 // A set that has not been heard yet owns them from when it takes the change.
 Status ClusterMap::Keep(Store& store, const CatalogChange& change) {
   RETURN_IF_ERROR(MapTables(store).WriteChange(change));

@@ -50,6 +50,8 @@ class CatalogKeeper {
   virtual bool has_others() const = 0;
   // The sets that tablets of a new table go to, one for each.
   virtual std::vector<uint64_t> Deal(size_t tablets) = 0;
+  // Whether another set owns all rows of the table as one tablet, by what is known of it here.
+  virtual bool IsWholeElsewhere(uint64_t table_id) const = 0;
   // Notes the change until every set has it, by writes to `store` that become part of its record.
   // An error: the change is taken back. REQUIRES: a transaction.
   virtual Status Keep(Store& store, const CatalogChange& change) = 0;

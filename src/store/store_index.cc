@@ -67,7 +67,7 @@ Status Store::CreateIndex(Table& table, const NewIndex& index) {
   }
   const bool made_whole = index.unique && !schema.placement.whole && engine_->cluster().active();
   if (made_whole) {
-    RETURN_IF_ERROR(CheckMayBecomeWhole(table));
+    RETURN_IF_ERROR(CheckMayBecomeWhole(table, catalog_.keeper));
     RETURN_IF_ERROR(CheckFeature(Feature::kPlacement));
     schema.placement.whole = true;
   }

@@ -8,6 +8,7 @@
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "engine/scans/scan_ranges.h"
+#include "store/catalog_changes.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -61,6 +62,13 @@ Result<std::vector<Tablet>> JoinGroups(const Table& table, const TableSchema& sc
     joined.back().epoch = std::max(joined.back().epoch, tablet.epoch);
   }
   return joined;
+}
+
+// Of this set or another one, as a whole.
+bool IsOneTablet(const Table& table, const CatalogKeeper* keeper) {
+  const Tablets& own = *table.tablets();
+  if (own.list().size() == 1) return own.owns_all();
+  return own.list().empty() && keeper != nullptr && keeper->IsWholeElsewhere(table.id());
 }
 
 bool HasUnique(const TableSchema& schema) {
@@ -131,8 +139,8 @@ Result<Tablets::Pointer> TabletsOfNew(const TableSchema& schema,
   return Tablets::Make(std::move(tablets));
 }
 
-Status CheckMayBecomeWhole(const Table& table) {
-  if (table.tablets()->list().size() == 1) return Status::Ok();
+Status CheckMayBecomeWhole(const Table& table, const CatalogKeeper* keeper) {
+  if (IsOneTablet(table, keeper)) return Status::Ok();
   return Status::Error(ErrorCode::kErr, "a UNIQUE index needs TABLE ALTER " + table.name() +
                                             " WHOLE, or COLOCATE by its first columns");
 }
@@ -286,7 +294,8 @@ Status TabletChanges::Place(Table& table, const Placement& placement) {
   RETURN_IF_ERROR(store_.CheckFeature(Feature::kPlacement));
   // Where the tablets of other sets end, they alone may change.
   const bool binds = placement.whole || placement.colocate != 0;
-  if (store_.has_other_sets() && binds && !table.tablets()->owns_all()) {
+  if (store_.has_other_sets() && binds && !table.tablets()->owns_all() &&
+      !IsOneTablet(table, store_.catalog_.keeper)) {
     return Status::Error(ErrorCode::kCrossSet,
                          "table " + Quote(table.name()) +
                              " has rows on other sets: say COLOCATE "

@@ -13,6 +13,7 @@
 
 namespace cellar {
 
+class CatalogKeeper;
 class Engine;
 class Store;
 
@@ -34,8 +35,8 @@ Result<Tablets::Pointer> TabletsOfNew(const TableSchema& schema,
 // ERR if a tablet that ends there would part rows of one group. REQUIRES: a bound of the table.
 Status CheckGroups(const TableSchema& schema, std::string_view bound);
 // INDEX CREATE ... UNIQUE: ERR if the table has several tablets, which may come to lie on several
-// sets.
-Status CheckMayBecomeWhole(const Table& table);
+// sets, or do already. `keeper` knows of the others; null: there are none.
+Status CheckMayBecomeWhole(const Table& table, const CatalogKeeper* keeper);
 
 // ERR of a frozen table, which its snapshot owns.
 Status CheckHasTablets(const Table& table);
