@@ -14,6 +14,7 @@
 #include "base/inline.h"
 #include "base/text/number.h"
 #include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/near_arguments.h"
 #include "commands/arguments/read_arguments.h"
 #include "commands/arguments/read_syntax.h"
 #include "commands/arguments/scan_cursor.h"
@@ -159,20 +160,11 @@ void CmdCExists(CommandContext& ctx) {
 
 // CNEAR table INDEX name n value ...
 void CNearIndex(CommandContext& ctx) {
-  ArgumentCursor at(ctx.args, 2);
-  if (!at.TakeWord("INDEX")) {
-    return ctx.Fail(SyntaxErrorBecause("CNEAR takes one row, or INDEX index count value ..."));
-  }
-  if (at.left() < 3) return ctx.Fail(IncompleteOption("INDEX", "index count value ..."));
-  const std::string_view name = at.Take();
-  ASSIGN_OR_REPLY(ctx, const uint64_t count,
-                  ParseWordCount("INDEX index", "count value ...", at.Take(), 1));
-  if (at.left() < count) return ctx.Fail(TooFewWords("INDEX", count, at.left()));
-  if (at.left() > count) return ctx.Fail(SyntaxErrorBecause("more values than the count says"));
-  const Arguments rest = at.Rest();
+  ASSIGN_OR_REPLY(ctx, NearIndexRequest request, ParseNearIndex(ctx.args));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
-  ASSIGN_OR_REPLY(ctx, std::unique_ptr<NearSearch> search,
-                  ctx.store().NearIndex(*table, name, {rest.begin(), rest.end()}, ctx.rights));
+  ASSIGN_OR_REPLY(
+      ctx, std::unique_ptr<NearSearch> search,
+      ctx.store().NearIndex(*table, request.index, std::move(request.values), ctx.rights));
   RunNear(ctx, *table, std::move(search), NearReply::kEntry);
 }
 
