@@ -10,10 +10,14 @@
 #include "base/os/log.h"
 #include "commands/admin/admin_commands.h"
 #include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/syntax_error.h"
+#include "commands/cluster/cluster_part.h"
 #include "commands/replies/visible_table.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
+#include "commands/session/services.h"
+#include "engine/keys/key_component.h"
 #include "replica/replication.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
@@ -136,6 +140,28 @@ void CmdDebugTablets(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
+// CLUSTER CUT-TABLES (type row... | OFF): tables created from now on whose key begins with a
+// component of that type are cut at these rows. It counts at the director.
+void CmdDebugCluster(CommandContext& ctx) {
+  if (!EqualsIgnoreCase(ctx.args[2], "CUT-TABLES"))
+    return ctx.Fail(UnexpectedWord(ctx.args[2], "CUT-TABLES"));
+  if (!ClusterPart::IsOfCluster(ctx)) return;
+  TableCuts& cuts = ctx.host.services().table_cuts;
+  if (ctx.args.size() == 4 && EqualsIgnoreCase(ctx.args[3], "OFF")) {
+    cuts.Clear();
+    return ctx.reply.Ok();
+  }
+  ComponentType type{};
+  if (ctx.args.size() < 5 || !ParseComponentType(ctx.args[3], &type)) return ctx.SyntaxError();
+  const Order order = Order::FromComponents({{.type = type}}, '\0');
+  for (const std::string_view row : ctx.args.subspan(4)) {
+    std::string key;
+    REPLY_IF_ERROR(ctx, order.Encode(row, &key));
+  }
+  cuts.Set(type, {ctx.args.begin() + 4, ctx.args.end()});
+  ctx.reply.Ok();
+}
+
 constexpr Command Sub(std::string_view name, int16_t arity, std::string_view summary,
                       std::string_view syntax, CommandHandler handler, KeySpec keys = {}) {
   return {.name = name,
@@ -150,6 +176,8 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
 }
 
 constexpr Command kDebugSubcommands[] = {
+    Sub("cluster", -4, "Cuts tables that are created into tablets, by the type of their keys.",
+        "CUT-TABLES (type row... | OFF)", CmdDebugCluster),
     Sub("digest", -2,
         "Returns a hash of the schema and all live cells, or those of one table. WITHLSN adds the "
         "record it is of: nodes compare theirs at the same one. CLUSTER leaves out what is the "

@@ -10,6 +10,7 @@
 #include "cluster/director_desk.h"
 #include "commands/acl/acl.h"
 #include "commands/catalog/command_table.h"
+#include "commands/cluster/table_cuts.h"
 #include "commands/config/config.h"
 #include "commands/config/config_sources.h"
 #include "commands/session/pubsub.h"
@@ -42,6 +43,7 @@ struct Services {
   ClusterMap cluster_map;
   ClusterView cluster_view;
   DirectorDesk* director{nullptr};
+  TableCuts table_cuts;
   RemoteCalls* remote{nullptr};     // null: no other set can be asked
   const CallPiece* piece{nullptr};  // what the command at hand is asked for alone; null: all
   WorkMemory work_memory;           // dies after the reads that have taken of it
