@@ -15,6 +15,7 @@ enum class CommandReach : uint8_t {
   kRow,       // the row that it names
   kRows,      // a list of rows: CROWS
   kRange,     // rows of its table that it does not name, perhaps all of them
+  kInfo,      // all rows of its table, which it describes, but for those of others with LOCAL
   kTables,    // tables as a whole: WATCH
   kBounds,    // tablets that begin or end at the rows that it names: TABLET SPLIT, TABLET MERGE
   kSureRow,   // the row that it names, if its owner is asked for: TABLET ROUTE ... SURE

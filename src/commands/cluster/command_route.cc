@@ -38,6 +38,11 @@ std::string CommandText(const CommandEntry& command) {
   return text;
 }
 
+// Whether a command of CommandReach::kInfo asks for what this node has.
+bool SaysLocal(const CommandEntry& command, Arguments args) {
+  return args.size() > command.words_min && EqualsIgnoreCase(args.back(), "LOCAL");
+}
+
 // Of several things that one command concerns: where all of them are.
 class RouteSum {
  public:
@@ -91,6 +96,8 @@ class RouteFinder {
         return OfRows(command, args);
       case CommandReach::kRange:
         return OfNamedTable(command, args);
+      case CommandReach::kInfo:
+        return SaysLocal(command, args) ? CommandRoute() : OfNamedTable(command, args);
       case CommandReach::kTables:
         return OfTables(command, args);
       case CommandReach::kBounds:

@@ -14,16 +14,19 @@
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/near_arguments.h"
 #include "commands/arguments/read_arguments.h"
 #include "commands/arguments/scan_cursor.h"
 #include "commands/arguments/write_arguments.h"
 #include "commands/catalog/command_form.h"
 #include "commands/cluster/scatter_aggregate.h"
 #include "commands/cluster/scatter_index_scan.h"
+#include "commands/cluster/scatter_info.h"
 #include "commands/cluster/scatter_near.h"
 #include "commands/cluster/scatter_rows.h"
 #include "commands/cluster/scatter_scan.h"
 #include "commands/cluster/scatter_sum.h"
+#include "commands/replies/schema_commands.h"
 #include "commands/replies/visible_table.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
@@ -233,12 +236,21 @@ void BeginAggregate(CommandContext& ctx) {
 }
 
 void BeginNear(CommandContext& ctx) {
+  const bool of_index = ctx.args.size() > 3;
+  if (of_index) REPLY_IF_ERROR(ctx, ParseNearIndex(ctx.args).status());
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
-  if (ctx.args.size() > 3) return ctx.Fail(Crossing(*table, "CNEAR ... INDEX"));
+  if (of_index) return ctx.Fail(Crossing(*table, "CNEAR ... INDEX"));
   std::string key;
   REPLY_IF_ERROR(ctx, EncodeRowKey(table->schema(), ctx.args[2], &key));
   ctx.Continue(std::make_unique<ScatterNear>(ctx, *table, key));
+}
+
+void BeginInfo(CommandContext& ctx) {
+  if (!CheckInfoWords(ctx)) return;
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  if (table->frozen()) return ctx.Fail(Crossing(*table, "a description"));
+  ctx.Continue(std::make_unique<ScatterInfo>(ctx, *table));
 }
 
 struct Scatterer {
@@ -247,9 +259,10 @@ struct Scatterer {
 };
 
 constexpr Scatterer kScatterers[]{
-    {"cagg", BeginAggregate}, {"ccount", BeginCount}, {"cdelrange", BeginDeleteRange},
-    {"cnear", BeginNear},     {"crows", BeginRows},   {"cscan", BeginScan},
-    {"cupdate", BeginUpdate}};
+    {"cagg", BeginAggregate}, {"ccount", BeginCount},     {"cdelrange", BeginDeleteRange},
+    {"cnear", BeginNear},     {"crows", BeginRows},       {"cscan", BeginScan},
+    {"cupdate", BeginUpdate}, {"family|info", BeginInfo}, {"index|info", BeginInfo},
+    {"table|info", BeginInfo}};
 
 const Scatterer* FindScatterer(const CommandEntry& command) {
   for (const Scatterer& scatterer : kScatterers)

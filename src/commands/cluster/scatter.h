@@ -9,6 +9,7 @@
 //   CROWS             each set is asked for its rows
 //   CCOUNT CDELRANGE  all sets beside each other; the counts are added
 //   CUPDATE           likewise, and with LIMIT piece after piece
+//   ... INFO          likewise, of a table, family or index (scatter_info.h)
 //   CAGG              all sets fold their rows; the groups are merged (scatter_aggregate.h)
 //
 // A piece is the client's own command, restricted to rows that the map says a set owns

@@ -173,6 +173,7 @@ struct FamilyInfo {
 };
 
 void CmdFamilyInfo(CommandContext& ctx) {
+  if (!CheckInfoWords(ctx)) return;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   REPLY_IF_ERROR(ctx, CheckMayRead(ctx, ctx.args[3]));
   ASSIGN_OR_REPLY(ctx, const FamilySchema* const family, FindFamily(*table, ctx.args[3]));
@@ -240,14 +241,14 @@ constexpr Command kFamilyRows[] = {
      .syntax = "table family",
      .handler = CmdFamilyDrop},
     {.name = "info",
-     .arity = 4,
+     .arity = -4,
      .flags = kReadonly,
      .categories = kCategorySchema,
      .keys = kTableRead,
      .group = "schema",
      .summary = "Returns the options of a family, its exact number of cells, its memory and disk.",
      .complexity = "O(1), or O(n) in the number of cells if they can expire",
-     .syntax = "table family",
+     .syntax = "table family [LOCAL]",
      .handler = CmdFamilyInfo},
     HelpSubcommand("schema"),
 };

@@ -218,6 +218,7 @@ struct IndexInfoReply {
 };
 
 void CmdIndexInfo(CommandContext& ctx) {
+  if (!CheckInfoWords(ctx)) return;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   REPLY_IF_ERROR(ctx, CheckIndex(ctx, *table, ctx.args[3]));
   ASSIGN_OR_REPLY(ctx, const IndexInfo info, ctx.store().DescribeIndex(*table, ctx.args[3]));
@@ -275,7 +276,7 @@ constexpr Command kIndexRows[] = {
      .syntax = "table",
      .handler = CmdIndexList},
     {.name = "info",
-     .arity = 4,
+     .arity = -4,
      .flags = kReadonly,
      .categories = kCategorySchema,
      .keys = kTableRead,
@@ -283,7 +284,7 @@ constexpr Command kIndexRows[] = {
      .summary = "Returns the columns, state, progress, entries and memory of an index, the "
                 "rows that it leaves out, and the error if it failed.",
      .complexity = "O(n) where n is the number of indexes of the table",
-     .syntax = "table index",
+     .syntax = "table index [LOCAL]",
      .handler = CmdIndexInfo},
     HelpSubcommand("schema"),
 };

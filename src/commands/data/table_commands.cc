@@ -18,6 +18,7 @@
 #include "commands/replies/visible_table.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
+#include "commands/session/services.h"
 #include "commands/session/table_events.h"
 #include "engine/schema/rebuild.h"
 #include "engine/schema/schema.h"
@@ -31,6 +32,13 @@ Status CheckKeyspace(CommandContext& ctx, std::string_view keyspace) {
   // It may have been dropped a moment ago, by a record that is not durable yet.
   ctx.DependsOn(ctx.store().schema_lsn());
   return Status::Error(ErrorCode::kNoKeyspace, "no keyspace '" + std::string(keyspace) + "'");
+}
+
+bool CheckInfoWords(CommandContext& ctx) {
+  const size_t left = ctx.args.size() - ctx.command.words_min;
+  if (left == 0 || (left == 1 && EqualsIgnoreCase(ctx.args.back(), "LOCAL"))) return true;
+  ctx.Fail("ERR wrong number of arguments for '" + ctx.command.full_name + "' command");
+  return false;
 }
 
 void NotifyRenamed(Host& host, const TableName& from, const TableName& to) {
@@ -56,6 +64,10 @@ void CmdTableCreate(CommandContext& ctx) {
   families.reserve(request.families.size());
   for (FamilyRequest& family : request.families) {
     families.push_back({.name = family.name, .options = std::move(family.options)});
+  }
+  if (request.split_at.empty()) {
+    request.split_at = ctx.host.services().table_cuts.For(request.key.components().front().type,
+                                                          request.placement);
   }
   // Said before the store is asked: a refusal, such as that the name is taken, tells of the schema.
   ctx.DependsOn(ctx.store().schema_lsn());
@@ -209,6 +221,7 @@ struct TableInfo {
 };
 
 void CmdTableInfo(CommandContext& ctx) {
+  if (!CheckInfoWords(ctx)) return;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   TableInfo info(ctx, *table);
   // Counters are of all families, and of what is stored. They answer only where nothing is hidden
@@ -313,14 +326,14 @@ constexpr Command kTableRows[] = {
      .syntax = "[MATCH pattern]",
      .handler = CmdTableList},
     {.name = "info",
-     .arity = 3,
+     .arity = -3,
      .flags = kReadonly,
      .categories = kCategorySchema,
      .keys = kTableRead,
      .group = "schema",
      .summary = "Returns a table's key order, families, groups and indexes, and exact counts.",
      .complexity = "O(1), or O(n) in the number of cells if cells can expire",
-     .syntax = "table",
+     .syntax = "table [LOCAL]",
      .handler = CmdTableInfo},
     {.name = "show",
      .arity = 3,

@@ -15,6 +15,10 @@ Status CheckKeyspace(CommandContext& ctx, std::string_view keyspace);
 // Replies the Status of a schema change: OK, or the error.
 void ReplyChange(CommandContext& ctx, const Status& status);
 
+// Of TABLE INFO, FAMILY INFO, INDEX INFO: whether nothing but LOCAL stands behind what they name;
+// replies if something else does.
+bool CheckInfoWords(CommandContext& ctx);
+
 // The two events of a renamed table.
 void NotifyRenamed(Host& host, const TableName& from, const TableName& to);
 
