@@ -241,6 +241,21 @@ class CellarServer:
         self.kill()
         return self.start()
 
+    def begin(self, test):
+        """A test on this server begins."""
+
+    def set_up_test(self, _, method):
+        """Runs the setUp of a test on this server."""
+        method()
+
+    def run_test(self, _, method):
+        """Runs a test on this server."""
+        method()
+
+    def sub_test(self, made):
+        """What a test does its part in."""
+        return made
+
     def settle(self):
         """Waits until what clients have been told of is known here, which is at once but on a follower."""
 
@@ -257,9 +272,14 @@ class CellarServer:
         self.close()
 
 
+def passes_on():
+    """Whether the server of a class of tests may pass on what it is sent: CELLAR_FOLLOWER, CELLAR_CLUSTER."""
+    return "CELLAR_FOLLOWER" in os.environ or "CELLAR_CLUSTER" in os.environ
+
+
 def not_on_a_follower(reason):
-    """Skips a test, or a class of tests, with CELLAR_FOLLOWER."""
-    return unittest.skipIf("CELLAR_FOLLOWER" in os.environ, f"on a follower: {reason}")
+    """Skips a test, or a class of tests, with CELLAR_FOLLOWER or CELLAR_CLUSTER."""
+    return unittest.skipIf(passes_on(), f"on a follower: {reason}")
 
 
 def not_with_local_reads(reason):
@@ -267,8 +287,13 @@ def not_with_local_reads(reason):
     return unittest.skipIf(os.environ.get("CELLAR_FOLLOWER") == "local", f"on a follower that reads: {reason}")
 
 
-def shared_server(options):
-    """The server of a CellarTest; with CELLAR_FOLLOWER one that does not lead its set, where that can be."""
+def shared_server(options, tests):
+    """The server of a class of tests; with CELLAR_FOLLOWER one that does not lead its set, with CELLAR_CLUSTER a cluster,
+    where that can be."""
+    if "CELLAR_CLUSTER" in os.environ:
+        import cluster_server  # it needs this module
+        if cluster_server.is_for(options, tests):
+            return cluster_server.ClusterServer(options)
     if "CELLAR_FOLLOWER" in os.environ:
         import follower_set  # it needs this module
         if follower_set.can_follow(options):
@@ -276,18 +301,41 @@ def shared_server(options):
     return CellarServer(options=options)
 
 
-class CellarTest(unittest.TestCase):
+class ServedTest(unittest.TestCase):
+    """Base of tests whose class has one server, if it has one."""
+
+    server = None
+
+    def _callSetUp(self):
+        if self.server is None:
+            super()._callSetUp()
+        else:
+            self.server.set_up_test(self, self.setUp)
+
+    def _callTestMethod(self, method):
+        if self.server is None:
+            super()._callTestMethod(method)
+        else:
+            self.server.run_test(self, method)
+
+    def subTest(self, *args, **words):
+        made = super().subTest(*args, **words)
+        return made if self.server is None else self.server.sub_test(made)
+
+
+class CellarTest(ServedTest):
     """Base of tests that share one server; keyspaces are emptied before each test."""
 
     OPTIONS = {}
 
     @classmethod
     def setUpClass(cls):
-        cls.server = shared_server(cls.OPTIONS)
+        cls.server = shared_server(cls.OPTIONS, cls)
         cls.addClassCleanup(cls.server.close)
         cls.server.start()
 
     def setUp(self):
+        self.server.begin(self)
         self.redis = self.server.client()
         self.addCleanup(self.redis.close)
         self.redis.execute_command("FLUSHALL")

@@ -14,11 +14,10 @@ import os
 import shlex
 import sys
 import time
-import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from cellar_server import shared_server  # noqa: E402
+from cellar_server import ServedTest, shared_server  # noqa: E402
 from model.commands import Model  # noqa: E402
 from model.reads import Scan  # noqa: E402
 from model.resp import Client, Error, MapWith, as_map  # noqa: E402
@@ -78,7 +77,7 @@ class ModelConnection:
         self.model.sessions.remove(self.session)
 
 
-class Conversation(unittest.TestCase):
+class Conversation(ServedTest):
     """One server for the class, emptied before each test; its clock stands where the test puts it."""
 
     OPTIONS = {}
@@ -93,15 +92,17 @@ class Conversation(unittest.TestCase):
             return
         options = {'enable-debug-command': 'yes', 'save': ''}
         options.update(cls.OPTIONS)
-        cls.server = shared_server(options)
+        cls.server = shared_server(options, cls)
         cls.addClassCleanup(cls.server.close)
         cls.server.start()
 
     def setUp(self):
+        if not ON_MODEL:
+            self.server.begin(self)
         self.connection = self.connect()
         self.ask('FLUSHALL')
         for name in self.ask('KEYSPACE LIST'):
-            if not name.isdigit():
+            if not name.isdigit() and name != b'_cluster':
                 self.ask(['KEYSPACE', 'DROP', name])
         self.set_time(type(self).clock + 10**9)
 

@@ -176,6 +176,28 @@ class Schemas(SetsCase):
         for member in self.everyone:
             self.assertIn("NOTUNIQUE", member.refusal("CPUT w b/1 f:x 5").replace("ResponseError ", ""))
 
+    def test_unique_needs_one_tablet_whoever_has_it(self):
+        """Set 0 decides, by what all sets have."""
+        self.cluster(3)
+        # Of each of these set 0 has another number of tablets.
+        for number, split in enumerate(("2 h p", "1 m", "4 b h m p", "2 h p", "1 m")):
+            self.any().run("TABLE", "CREATE", f"t{number}", "SPLIT", "AT", *split.split(), "FAMILY", "f")
+            for member in self.everyone:
+                self.assertIn("a UNIQUE index needs TABLE ALTER", member.refusal(f"INDEX CREATE t{number} u ON 1 f:x UNIQUE"))
+        owners = set()
+        for number in range(12):
+            table = f"one{number}"
+            self.any().run("TABLE", "CREATE", table, "FAMILY", "f")
+            owners.add(self.any().run("TABLET", "ROUTE", table, "r")[1])
+            if number % 2:
+                self.assertEqual("OK", self.any().run("TABLE", "ALTER", table, "WHOLE"))
+            self.assertEqual("OK", self.any().run("INDEX", "CREATE", table, "u", "ON", "1", "f:x", "UNIQUE"))
+            self.wait_until(lambda table=table: pairs(self.any().run("INDEX", "INFO", table, "u"))["state"] == "ready", table)
+            self.assertEqual("OK", self.any().run("CPUT", table, "a", "f:x", "5"))
+            for member in self.everyone:
+                self.assertIn("NOTUNIQUE", member.refusal("CPUT", table, "b", "f:x", "5").replace("ResponseError ", ""))
+        self.assertEqual({0, 1, 2}, owners)
+
     def test_a_set_that_is_down_takes_them_later(self):
         sets = self.cluster(3)
         self.any().run("TABLE CREATE t SPLIT AT 2 h p FAMILY f")
@@ -367,6 +389,40 @@ class Rows(SetsCase):
                 self.assertEqual(model.get(row), told if told is None else str(told), (seed, row))
         counts = [int(member.info("cluster").get("cluster_calls_out", 0)) for member in self.everyone]
         self.assertTrue(all(counts), counts)
+
+    def test_record_numbers(self):
+        """Unique and ascending, whoever is asked and wherever tablets end."""
+        self.cluster(3)
+        self.any().run("TABLE CREATE t KEY recno SPLIT AT 3 10 50 100 FAMILY f")
+        numbers = []
+        for round_ in range(4):
+            for _ in range(10):
+                number = self.any().run("CPUT", "t", "*", "f:x", str(len(numbers)))
+                numbers.append(int(number))
+                self.assertEqual(str(len(numbers) - 1), self.any().run("CGET", "t", number, "f:x"))
+            self.any().run("TABLET", "SPLIT", "t", str(numbers[-1] + (0, 1, 50, 0)[round_]))
+            self.any().run("CPUT", "t", str(7 + round_), "f:y", "low")
+        self.assertEqual(sorted(set(numbers)), numbers)
+        self.assertEqual(44, self.any().run("CCOUNT", "t"))
+
+    def test_infos_are_of_all_sets(self):
+        """As of one server with the same rows; LOCAL is of one node."""
+        self.cluster(3)
+        self.any().run("TABLE CREATE t SPLIT AT 2 h p FAMILY f TTL 1d FAMILY g")
+        self.any().run("INDEX CREATE t i ON 1 f:x")
+        for row in "abcdhijpqrst":
+            self.any().run("CPUT", "t", row, "f:x", row, "f:y", "1", "g:z", "2")
+        for member in self.everyone:
+            told = pairs(member.run("TABLE", "INFO", "t"))
+            self.assertEqual((12, 36, 3, 3), tuple(told[each] for each in ("rows", "cells", "tablets", "sets")))
+            self.assertEqual(24, pairs(member.run("FAMILY", "INFO", "t", "f"))["cells"])
+            self.assertEqual(12, pairs(member.run("FAMILY", "INFO", "t", "g"))["cells"])
+            self.wait_until(lambda member=member: pairs(member.run("INDEX", "INFO", "t", "i"))["state"] == "ready", "it is never ready")
+            self.assertEqual(12, pairs(member.run("INDEX", "INFO", "t", "i"))["entries"])
+            self.assertIn("wrong number of arguments", member.refusal("TABLE INFO t all"))
+        for words, field, whole in (("TABLE INFO t", "cells", 36), ("FAMILY INFO t f", "cells", 24), ("INDEX INFO t i", "entries", 12)):
+            parts = [pairs(member.run(*words.split(), "LOCAL"))[field] for member in self.everyone]
+            self.assertEqual((whole, True), (sum(parts), all(0 < part < whole for part in parts)), parts)
 
     def test_rows_of_others_are_not_missing_after_a_start(self):
         self.cluster(3)
