@@ -19,6 +19,7 @@
 #include "commands/session/services.h"
 #include "commands/session/session.h"
 #include "commands/session/transaction.h"
+#include "engine/keys/time_uuid.h"
 #include "replica/replication.h"
 #include "replica/set_node.h"
 #include "resp/decimal.h"
@@ -153,7 +154,11 @@ class RouteFinder {
       order.EncodeRecno(INT64_MAX, &last);
       return OfKey(table, last, row);
     }
-    const Result<std::string> key = sources_.store.RowKey(table, row);
+    Result<std::string> key = sources_.store.RowKey(table, row);
+    // Who makes the row says which moment `now` is; where it lies depends on little more than that.
+    std::string expanded;
+    if (!key.ok() && command.Has(kWrite) && ExpandTimes(order, row, &expanded))
+      key = sources_.store.RowKey(table, expanded);
     return key.ok() ? OfKey(table, *key, row) : CommandRoute();
   }
 
