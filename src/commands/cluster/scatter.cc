@@ -198,9 +198,9 @@ Result<std::unique_ptr<AggregateJob>> PlanAggregate(CommandContext& ctx, Table& 
                                                     ReadRequest* request,
                                                     const AggregateRequest& aggregate,
                                                     size_t memory_bytes_max) {
-  request->rows.index.reset();
-  request->rows.each.reset();
-  request->rows.no_index = true;
+  // What is wrong with the rows asked for is told before what is wrong with the groups, so both are
+  // looked at; none is chosen that is not named.
+  if (!request->rows.index) request->rows.no_index = true;
   request->cells.access = ctx.rights;
   table.ShowPiece(Tablets::None());
   Result<std::unique_ptr<AggregateJob>> job =
