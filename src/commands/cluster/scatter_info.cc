@@ -40,14 +40,17 @@ bool ReadFields(std::string_view bytes,
 }
 
 // How far an index is from being ready; 0 for what has no state.
+constexpr int kReady{1};
+constexpr int kBuilding{2};
+constexpr int kFailed{3};
 int BehindOf(std::string_view reply) {
   std::vector<std::pair<std::string_view, std::string_view>> fields;
   if (!ReadFields(reply, &fields)) return 0;
   for (const auto& [name, value] : fields) {
     std::string_view state;
     if (name != "state" || !ReplyReader(value).Bulk(&state)) continue;
-    if (state == "failed") return 3;
-    return state == "ready" ? 1 : 2;
+    if (state == "failed") return kFailed;
+    return state == "ready" ? kReady : kBuilding;
   }
   return 0;
 }
@@ -73,6 +76,8 @@ void ScatterInfo::Reply(TaskContext& context) {
       replies_.begin(), replies_.end(),
       [](const std::string& a, const std::string& b) { return BehindOf(a) < BehindOf(b); });
   std::iter_swap(replies_.begin(), worst);
+  // What other sets have indexed is of no use.
+  const bool failed_index = BehindOf(replies_.front()) == kFailed;
   std::vector<std::pair<std::string_view, std::string_view>> fields;
   std::map<std::string_view, uint64_t> counts;
   for (auto reply = replies_.rbegin(); reply != replies_.rend(); ++reply) {
@@ -81,7 +86,9 @@ void ScatterInfo::Reply(TaskContext& context) {
       return Fail(context, "ERR another node has answered what is no description");
     for (const auto& [name, value] : fields) {
       uint64_t number = 0;
-      if (IsCount(name) && ReplyReader(value).Unsigned(&number)) counts[name] += number;
+      if (!IsCount(name) || !ReplyReader(value).Unsigned(&number)) continue;
+      uint64_t& count = counts[name];
+      count = failed_index && name == "entries" ? number : count + number;
     }
   }
   const MapTable* const mapped = map();
