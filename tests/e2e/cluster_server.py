@@ -139,6 +139,9 @@ class ClusterServer(CellarServer):
                     if other != port:
                         asked(other, words)
 
+    def settle(self):
+        self.wait_for_users()
+
     def wait_for_users(self):
         """Until all nodes know of the same ones; where a test has nobody told, it has to do without."""
         deadline = time.monotonic() + 5

@@ -170,6 +170,8 @@ class WholeRowsTest(CellarTest):
             rows = [self.row_of(below) for _ in range(10)]
             for count in (1, 15, 16, 17, 1 + below(60), 700):
                 self.check_rows(b"t", [self.row_of(below) for _ in range(count)])
+            if "CELLAR_CLUSTER" in os.environ:  # snapshots over several sets come with one moment
+                continue
             self.write("SNAPSHOT", "CREATE", "s")
             shown = [self.check(b"t", row) for row in rows]
             self.write("CDELRANGE", "t", "ALL")

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'e2e'))
 
 from cellar_server import CellarServer  # noqa: E402
+from model.cluster import ClusterDriver  # noqa: E402
 from model.drive import Driver, show_step  # noqa: E402
 from model.follower import Follower  # noqa: E402
 from model.generate import BIG, HUGE, SMALL, Generator  # noqa: E402
@@ -28,15 +29,25 @@ EVENTS = [('dump', 400), ('reload', 3000), ('save', 3500), ('crash', 5000), ('re
 # With a replica beside it.
 FOLLOWER_EVENTS = [('dump', 300), ('follower', 2000)]
 STRANGERS_EVENTS = [('strangers', 200)]
+# Of a cluster of three sets; DEBUG RELOAD is not of sets.
+CLUSTER_EVENTS = [('dump', 400), ('save', 3500), ('crash', 2500), ('restart', 4500), ('tablets', 10)]
 # Pages of one row, of a few, of all: every so many steps another size.
 PAGES_EVERY = 100
 PAGE_BYTES = (1, 100, 300, 1000, 16 << 20)
 
 
 @contextlib.contextmanager
-def new_driver(protocols, follows, strangers=False):
-    """A Driver of a fresh server, with a replica if `follows`."""
+def new_driver(protocols, follows, strangers=False, cluster=None):
+    """A Driver of a fresh server, with a replica if `follows`; with a seed for `cluster`, of three sets."""
     with contextlib.ExitStack() as stack:
+        if cluster is not None:
+            from cluster_server import ClusterServer  # it stands behind all clients
+            server = stack.enter_context(ClusterServer(OPTIONS))
+            server.fixed = False
+            driver = ClusterDriver(server, protocols, cluster)
+            stack.callback(driver.close)
+            yield driver
+            return
         server = stack.enter_context(CellarServer(options=OPTIONS))
         follower = None
         if follows:
@@ -67,12 +78,14 @@ class Failure(Exception):
         return '\n'.join(lines)
 
 
-def run(seed, commands, protocols, deadline=None, profile=SMALL, follows=False, strangers=False):
+def run(seed, commands, protocols, deadline=None, profile=SMALL, follows=False, strangers=False, cluster=False):
     """Drives a fresh server; the number of commands compared. Failure on a difference."""
     rng = random.Random(seed)
     history = []
     events = EVENTS + (FOLLOWER_EVENTS if follows else []) + (STRANGERS_EVENTS if strangers else [])
-    with new_driver(protocols, follows, strangers) as driver:
+    if cluster:
+        events = CLUSTER_EVENTS
+    with new_driver(protocols, follows, strangers, seed if cluster else None) as driver:
         generator = Generator(rng, driver.model, len(protocols), profile)
         try:
             while driver.calls < commands:
@@ -82,8 +95,11 @@ def run(seed, commands, protocols, deadline=None, profile=SMALL, follows=False, 
                 if not generator.pending:
                     for name, every in events:
                         if rng.random() < 1 / every:
-                            step = (name,) if name != 'follower' else (
-                                name, rng.choice(('crash', 'restart', 'leads')))
+                            step = (name,)
+                            if name == 'follower':
+                                step = (name, rng.choice(('crash', 'restart', 'leads')))
+                            elif name == 'tablets':
+                                step = (name, rng.randrange(1 << 30))
                     if rng.random() < 1 / PAGES_EVERY:
                         step = ('pages', rng.choice(PAGE_BYTES))
                 step = step or generator.step()
@@ -99,9 +115,9 @@ def run(seed, commands, protocols, deadline=None, profile=SMALL, follows=False, 
     return driver
 
 
-def replay(history, protocols, follows=False, strangers=False):
+def replay(history, protocols, follows=False, strangers=False, cluster=None):
     """The Difference of a history on a fresh server, or None."""
-    with new_driver(protocols, follows, strangers) as driver:
+    with new_driver(protocols, follows, strangers, cluster) as driver:
         try:
             for step in history:
                 driver.take(step)
@@ -120,15 +136,17 @@ def kind_of(difference):
     return difference.what.split(' ')[0], hasattr(difference.got, 'code')
 
 
-def shrunk(failure, protocols, seconds_max=90, follows=False, strangers=False):
+def shrunk(failure, protocols, seconds_max=90, follows=False, strangers=False, cluster=False):
     """The same failure with a short history."""
+    seed = failure.seed if cluster else None
+
     def fails(steps):
-        found = replay(steps, protocols, follows, strangers)
+        found = replay(steps, protocols, follows, strangers, seed)
         return found is not None and kind_of(found) == kind_of(failure.difference)
 
     history = shrink(failure.history, fails, seconds_max)
     history = shrink_words(history, fails, seconds_max / 2)
-    difference = replay(history, protocols, follows, strangers)
+    difference = replay(history, protocols, follows, strangers, seed)
     return Failure(failure.seed, history, difference) if difference else failure
 
 
@@ -140,6 +158,7 @@ def main():
     parser.add_argument('--protocol', choices=sorted(PROTOCOLS), default='both')
     parser.add_argument('--follower', action='store_true', help='a replica beside it is compared, too')
     parser.add_argument('--strangers', action='store_true', help="rows of another set stand in each table")
+    parser.add_argument('--cluster', action='store_true', help='a cluster of three sets, with CELLAR_CLUSTER=3')
     parser.add_argument('--big', action='store_true', help='tables that are read in slices')
     parser.add_argument('--huge', action='store_true', help='one table of 30,000 cells to begin with')
     parser.add_argument('--shrink-seconds', type=float, default=90)
@@ -154,7 +173,7 @@ def main():
         try:
             driver = run(seed, arguments.commands, protocols, deadline,
                          HUGE if arguments.huge else BIG if arguments.big else SMALL,
-                         arguments.follower, arguments.strangers)
+                         arguments.follower, arguments.strangers, arguments.cluster)
             print('seed %d: %d commands, %d refused, %d digests, %.0f s' % (
                 seed, driver.calls, driver.refused, driver.digests, time.monotonic() - began),
                 flush=True)
@@ -162,7 +181,7 @@ def main():
             failed += 1
             print(failure, flush=True)
             print(shrunk(failure, protocols, arguments.shrink_seconds,
-                         arguments.follower, arguments.strangers).report(), flush=True)
+                         arguments.follower, arguments.strangers, arguments.cluster).report(), flush=True)
             if not arguments.go_on:
                 return 1
         if deadline is None or time.monotonic() > deadline:
