@@ -240,7 +240,14 @@ class ClusterLinks::Down final : public PeerHandler {
                                   [this](const auto& each) { return each.id == set_id_; });
     const bool was = number_.has_value();
     number_ = row == sets.end() ? std::nullopt : std::optional(row->number);
-    if (!number_ || !report_.leads || *number_ == 0) return;
+    if (!number_ || *number_ == 0) return;
+    if (!report_.leads) {
+      // Nor while a change is not committed there: what it is to be told until then is told when it
+      // reports again.
+      const bool was_here = std::exchange(told_here_, false);
+      if (was_here && links_.LeaderOf(*number_) == nullptr) links_.director_.OnLost(*number_);
+      return;
+    }
     ClusterSet set = report_.set;
     set.number = *number_;
     set.id = set_id_;

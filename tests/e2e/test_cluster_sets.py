@@ -198,6 +198,38 @@ class Schemas(SetsCase):
                 self.assertIn("NOTUNIQUE", member.refusal("CPUT", table, "b", "f:x", "5").replace("ResponseError ", ""))
         self.assertEqual({0, 1, 2}, owners)
 
+    def test_many_at_once(self):
+        """A set that has one in its log but not committed yet says that it does not lead: the next ones come all the same."""
+        self.cluster(3, appendfsync="always")
+        refused = []
+        ended = threading.Event()
+
+        def hold():
+            """Much comes to a node at once."""
+            rng = random.Random(0)
+            while not ended.is_set():
+                self.any(rng).run("DEBUG", "SLEEP", "0.02")
+
+        def change(number):
+            rng = random.Random(number)
+            clients = [redis.Redis(port=member.port) for member in self.everyone]
+            for step in range(60):
+                for words in (("TABLE", "CREATE", f"t{number}", "FAMILY", "f"), ("CPUT", f"t{number}", "r", "f:x", str(step)),
+                              ("DEL", f"t{number}")):
+                    try:
+                        rng.choice(clients).execute_command(*words)
+                    except redis.RedisError as error:
+                        refused.append(f"{words}: {error}")
+                        return
+
+        holder = self.beside(hold)
+        threads = [self.beside(lambda number=number: change(number)) for number in range(16)]
+        for thread in threads:
+            thread.join()
+        ended.set()
+        holder.join()
+        self.assertEqual([], refused)
+
     def test_a_set_that_is_down_takes_them_later(self):
         sets = self.cluster(3)
         self.any().run("TABLE CREATE t SPLIT AT 2 h p FAMILY f")
