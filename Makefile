@@ -138,7 +138,7 @@ $(BUILD)/tests/%.o: CXXFLAGS += -I. $(if $(filter release,$(VARIANT)),-O1 -g0,)
 FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
-.PHONY: all run test test-threads test-debug test-follower unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy alone \
+.PHONY: all run test test-threads test-debug test-follower test-cluster unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy alone \
   check crash crash-feeds faults-set bench bench-replica bench-set bench-cluster bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-threads bench-tls \
   bench-btree bench-durability bench-instructions compare pictures \
   manual install deb clean help demo demo-set demo-cluster library FORCE
@@ -309,6 +309,11 @@ FOLLOWER ?= local
 test-follower:
 	$(MAKE) -j$(JOBS) all library
 	@CELLAR_FOLLOWER=$(FOLLOWER) $(PYTHON) tests/run.py --build $(BUILD) --skip-unit
+
+## test-cluster   tests/e2e with shared servers that are clusters of three sets; CELLAR_CHAOS=1: tablets split and merge
+test-cluster:
+	$(MAKE) -j$(JOBS) all library
+	@CELLAR_CLUSTER=3 $(PYTHON) tests/run.py --build $(BUILD) --skip-unit
 
 ## asan, tsan     build with AddressSanitizer+UBSan, or ThreadSanitizer, and run every test
 asan tsan:

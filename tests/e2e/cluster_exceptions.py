@@ -23,7 +23,14 @@ TYPES = (SKIP, "types are not changed over several sets yet")
 
 OWN_DIGEST = (SKIP, "DEBUG DIGEST is of what the node has")
 
+OPEN = "no reply of one server was taken against the cluster's yet: "
+
 EXCEPTIONS = {
+    "test_tracking": (SKIP, OPEN + "who is told of changes on other sets"),
+    "test_table_events": (SKIP, "keyspace events are not passed on to other nodes"),
+    "test_watches": (SKIP, OPEN + "reloads and crashes under transactions"),
+    "test_clients": (SKIP, OPEN + "suites of clients of other languages"),
+    "test_snapshots.Snapshots.test_the_file_has_each_leaf_once": COPIES,
     "test_io_threads": A_NODES_CLIENTS,
     "test_turns": A_NODES_CLIENTS,
     "test_turns.TurnsTest.test_a_long_pipeline_does_not_keep_the_others_waiting": (SKIP, "what is passed on is not sliced here"),
