@@ -88,7 +88,7 @@ class Outside(CellarTest):
         for text in ("CLUSTER INIT", "CLUSTER END", "CLUSTER SETS", "CLUSTER INFO", "CLUSTER EVENTS", "CLUSTER MAP CHECK",
                      "CLUSTER MAP REBUILD", "CLUSTER CONFIG GET *", "CLUSTER CONFIG SET tablet-moves 3", "TABLET LIST",
                      "TABLET LIST plain", "TABLET ROUTE plain r", "TABLET SPLIT plain r", "TABLET MERGE plain r",
-                     "CLUSTER NODES", "CLUSTER SLOTS", "ASKING"):
+                     "CLUSTER NODES", "CLUSTER SLOTS", "ASKING", "DEBUG CLUSTER CUT-TABLES utf8 h"):
             with self.assertRaisesRegex(redis.ResponseError, DISABLED, msg=text):
                 self.redis.execute_command(*text.split())
         with self.assertRaisesRegex(redis.ResponseError, "Unknown option"):

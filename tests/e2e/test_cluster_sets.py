@@ -437,6 +437,38 @@ class Rows(SetsCase):
         self.assertEqual(sorted(set(numbers)), numbers)
         self.assertEqual(44, self.any().run("CCOUNT", "t"))
 
+    def test_now_in_keys(self):
+        self.cluster(3)
+        self.any().run("TABLE CREATE t KEY utf8#timeuuid SPLIT AT 2 h p FAMILY f")
+        for front in "ahz":
+            for member in self.everyone:
+                self.assertEqual("OK", member.run("CPUT", "t", f"{front}#now", "f:x", "1"))
+        for member in self.everyone:
+            self.assertEqual(9, member.run("CCOUNT", "t"))
+            self.assertEqual(3, member.run("CCOUNT t PREFIX h"))
+
+    def test_which_error_is_told(self):
+        """As by one server: what is wrong with the rows asked for comes before what is wrong with columns and groups."""
+        self.cluster(3)
+        self.any().run("TABLE CREATE t SPLIT AT 2 h p FAMILY f")
+        for member in self.everyone:
+            self.assertIn("EACH 2 is out of range", member.refusal("CAGG t EACH 2 1 COLUMNS 1 nofam: REDUCE ROWS *"))
+            self.assertIn("syntax error", member.refusal("CNEAR t b c"))
+
+    def test_tables_are_cut_where_a_test_says(self):
+        self.cluster(3)
+        for member in self.everyone:
+            self.assertEqual("OK", member.run("DEBUG CLUSTER CUT-TABLES utf8 h p"))
+            self.assertIn("syntax error", member.refusal("DEBUG CLUSTER CUT-TABLES no h"))
+            self.assertIn("BADKEY", member.refusal("DEBUG CLUSTER CUT-TABLES u8 h").replace("ResponseError ", ""))
+        for words, tablets in (("t KEY utf8", 3), ("n KEY u8", 1), ("w KEY utf8 WHOLE", 1), ("s KEY utf8 SPLIT AT 1 x", 2)):
+            self.assertEqual("OK", self.any().run(f"TABLE CREATE {words} FAMILY f"))
+            self.assertEqual(tablets, pairs(self.any().run("TABLE", "INFO", words[0]))["tablets"])
+        for member in self.everyone:
+            self.assertEqual("OK", member.run("DEBUG CLUSTER CUT-TABLES OFF"))
+        self.any().run("TABLE CREATE u KEY utf8 FAMILY f")
+        self.assertEqual(1, pairs(self.any().run("TABLE INFO u"))["tablets"])
+
     def test_infos_are_of_all_sets(self):
         """As of one server with the same rows; LOCAL is of one node."""
         self.cluster(3)

@@ -22,7 +22,8 @@ namespace {
 // of, so that it begins there at the earliest.
 uint64_t RecordNumberNext(const Table& table) {
   const uint64_t next = table.counters().record_number_next;
-  if (table.tablets() == nullptr || table.tablets()->list().empty()) return next;
+  if (table.tablets() == nullptr || table.tablets()->owns_all() || table.tablets()->list().empty())
+    return next;
   const Order& key = table.schema().key;
   const std::string& begin = table.tablets()->list().back().begin;
   const bool is_number = key.ComponentsSize(begin, 1) == begin.size() && !begin.empty();
@@ -538,6 +539,8 @@ Status RowResolver::Resolve(Table& table, const RowWrite& write, const WriteCont
   result->BeginOps(count);
   if (count == 0) return Status::Ok();
   if (put_.row_bytes == 0) {
+    EncodeRecno(key, kTimestampMax);
+    RETURN_IF_ERROR(table.CheckOwned(row_key()));
     record_number_next = RecordNumberNext(table);
     if (record_number_next > static_cast<uint64_t>(kTimestampMax)) {
       return Status::Error(ErrorCode::kErr,
