@@ -107,6 +107,8 @@ uint32_t SetNode::LevelOf(Feature feature) {
       return kTabletsLevel;
     case Feature::kPlacement:
       return kPlacementLevel;
+    case Feature::kMoves:
+      return kMovesLevel;
   }
   return kFeatureLevel;
 }

@@ -8,6 +8,7 @@
 #include "base/coding.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
+#include "store/move_changes.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -175,7 +176,8 @@ Status CatalogChanges::Apply(const CatalogChange& change) {
   CELLAR_ASSERT(!store_.in_transaction_);
   store_.BeginMutation();
   std::vector<uint64_t> tables;
-  Status status = AddOps(change.ops, &tables);
+  Status status = CheckMovesOf(*store_.engine_, change.ops, &store_.mutation_);
+  if (status.ok()) status = AddOps(change.ops, &tables);
   if (status.ok()) {
     for (const CatalogChange::Part& part : change.parts)
       if (part.set == cluster.set) store_.mutation_.AssignTablets(part.table_id, part.tablets);

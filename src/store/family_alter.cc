@@ -96,7 +96,8 @@ class FamilyAlter final : public SlicedChange {
         look_(family.id,
               others_ == OtherCells::kConvert ? TypeLook::Asks::kStuck : TypeLook::Asks::kAny,
               store.in_transaction_ ? TypeLook::Others::kWait : TypeLook::Others::kWrite),
-        reclaim_walk_(family.id) {}
+        reclaim_walk_(family.id),
+        hold_(table.HoldRows()) {}
   ~FamilyAlter() override {
     const Result<Table*> table = store_.FindTableAgain(table_id_, lineage_);
     if (table.ok()) look_.EndRecord(**table);
@@ -377,6 +378,7 @@ class FamilyAlter final : public SlicedChange {
   std::optional<TypeChange> change_;
   TypeLook look_;
   ReclaimWalk reclaim_walk_;
+  const std::shared_ptr<void> hold_;
   int steps_{0};  // of the pass at hand
   int passes_{0};
   std::optional<TypeWalk> walk_;  // CONVERT: over what is rewritten

@@ -25,6 +25,7 @@ std::set<Feature> FeaturesInUse(const Engine& engine) {
   for (const Feed* const feed : engine.feeds().All())
     if (feed->by_row) features.insert(Feature::kRowEntries);
   if (engine.cluster().active()) features.insert(Feature::kTablets);
+  if (!engine.cluster().moves.empty()) features.insert(Feature::kMoves);
   return features;
 }
 

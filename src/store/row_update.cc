@@ -56,7 +56,8 @@ class RowsUpdate final : public SlicedChange {
       : store_(store),
         table_id_(table.id()),
         lineage_(store.engine_->lineage()),
-        update_(std::move(update)) {
+        update_(std::move(update)),
+        hold_(table.HoldRows()) {
     for (const CellOp& op : update_->write.ops) bytes_of_row_ += op.text.size();
   }
 
@@ -231,6 +232,7 @@ class RowsUpdate final : public SlicedChange {
   uint64_t table_id_;
   uint64_t lineage_;
   std::unique_ptr<RowUpdate> update_;
+  const std::shared_ptr<void> hold_;
   std::unique_ptr<FamilyAccessCopy> rights_;
   std::unique_ptr<Scan> scan_;  // null: done
   uint64_t index_id_{0};        // that was named; 0: none

@@ -9,6 +9,7 @@
 #include "base/text/quote.h"
 #include "base/text/time_text.h"
 #include "engine/scans/table_scan.h"
+#include "store/move_changes.h"
 
 namespace cellar {
 
@@ -445,6 +446,11 @@ Status Store::CommitCatalog(Table* table) {
   catalog_.parts.clear();
   if (has_other_sets()) {
     ASSIGN_OR_RETURN(change.ops, CatalogChanges::OpsForOthers(mutation_.Since(part_begin_)));
+  }
+  if (Status rests = CheckMovesOf(*engine_, mutation_.Since(part_begin_), &mutation_);
+      !rests.ok()) {
+    mutation_.Truncate(part_begin_);
+    return rests;
   }
   mutation_.SetCatalog(change.number);
   if (!has_other_sets()) return CommitLocalSchema(table);

@@ -153,6 +153,7 @@ enum class Feature : uint8_t {
   kRowEntries,   // of feeds: ENTRIES ROW
   kTablets,      // ownership of rows
   kPlacement,    // COLOCATE, WHOLE
+  kMoves,        // of tablets
 };
 
 // A change too large for one turn: CDELRANGE, CUPDATE, FAMILY ALTER. Step() does a bounded piece,
@@ -518,6 +519,7 @@ class Store {
   friend class FamilyAlter;
   friend class TabletChanges;
   friend class CatalogChanges;
+  friend class MoveChanges;
 
   struct Pin {
     std::unique_ptr<ReadView> view;

@@ -9,6 +9,7 @@
 #include "base/text/quote.h"
 #include "engine/scans/scan_ranges.h"
 #include "store/catalog_changes.h"
+#include "store/move_changes.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -25,7 +26,7 @@ Status EndsThere() { return Status::Error(ErrorCode::kErr, "the tablet ends ther
 constexpr size_t kSplitOpsMax{16};
 
 // REQUIRES: the bounds ascend, each inside of a tablet.
-Tablets::Pointer SplitAt(const std::vector<Tablet>& tablets, std::vector<std::string> bounds) {
+Tablets::Pointer CutAll(const std::vector<Tablet>& tablets, std::vector<std::string> bounds) {
   std::vector<Tablet> pieces;
   pieces.reserve(tablets.size() + bounds.size());
   auto bound = bounds.begin();
@@ -249,6 +250,7 @@ Status TabletChanges::Split(Table& table, std::span<const std::string_view> rows
     const Tablet* const tablet = table.tablets()->Find(bound);
     if (tablet == nullptr) return Moved(table, row);
     if (tablet->begin == bound) return EndsThere();
+    RETURN_IF_ERROR(CheckRests(*store_.engine_, table, *tablet));
     bounds.push_back(std::move(bound));
   }
   std::sort(bounds.begin(), bounds.end());
@@ -259,8 +261,23 @@ Status TabletChanges::Split(Table& table, std::span<const std::string_view> rows
     return store_.CommitLocalSchema(nullptr);
   }
   std::string bytes;
-  SplitAt(table.tablets()->list(), bounds)->Encode(&bytes);
+  CutAll(table.tablets()->list(), bounds)->Encode(&bytes);
   store_.mutation_.AssignTablets(table.id(), bytes);
+  return store_.CommitLocalSchema(nullptr);
+}
+
+Status TabletChanges::SplitAt(Table& table, const Tablet& tablet, std::string_view bound) {
+  RETURN_IF_ERROR(RequireLive(table));
+  RETURN_IF_ERROR(CheckTabletsFit(*store_.engine_, 1));
+  RETURN_IF_ERROR(CheckGroups(table.schema(), bound));
+  const Tablet* const owned = table.tablets()->Find(tablet.begin);
+  const bool may = owned != nullptr && *owned == tablet && !table.schema().placement.whole &&
+                   bound > tablet.begin && tablet.Contains(bound) &&
+                   bound.size() <= kTabletEndBytesMax && IsBoundOf(table.schema().key, bound);
+  if (!may) return Status::Error(ErrorCode::kErr, "the tablet is another one by now");
+  RETURN_IF_ERROR(CheckRests(*store_.engine_, table, tablet));
+  store_.BeginMutation();
+  store_.mutation_.SplitTablet(table.id(), bound);
   return store_.CommitLocalSchema(nullptr);
 }
 
@@ -269,6 +286,7 @@ Status TabletChanges::Merge(Table& table, std::string_view row) {
   ASSIGN_OR_RETURN(const std::string bound, EncodeTabletBound(table.schema(), row));
   const Tablet* const tablet = table.tablets()->Find(bound);
   if (tablet == nullptr) return Moved(table, row);
+  RETURN_IF_ERROR(CheckRests(*store_.engine_, table, *tablet));
   if (tablet->end.empty()) {
     return Status::Error(ErrorCode::kErr,
                          "the tablet is the last one of table " + Quote(table.name()));
@@ -276,6 +294,7 @@ Status TabletChanges::Merge(Table& table, std::string_view row) {
   if (table.tablets()->Merge(bound) == nullptr) {
     return Status::Error(ErrorCode::kErr, "the next tablet is another set's: TABLET MOVE first");
   }
+  RETURN_IF_ERROR(CheckRests(*store_.engine_, table, *table.tablets()->Find(tablet->end)));
   store_.BeginMutation();
   store_.mutation_.MergeTablets(table.id(), bound);
   return store_.CommitLocalSchema(nullptr);

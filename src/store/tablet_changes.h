@@ -61,6 +61,8 @@ class TabletChanges {
   // Cuts tablets of `table` at `rows`, all or none. BADKEY, TOOLARGE; ERR: one ends there already,
   // COLOCATE or WHOLE; TRYAGAIN: another set's. REQUIRES: the set is part of a cluster.
   Status Split(Table& table, std::span<const std::string_view> rows);
+  // Cuts that one at an encoded key. ERR: it is another one by now; TRYAGAIN: it moves.
+  Status SplitAt(Table& table, const Tablet& tablet, std::string_view bound);
   // The tablet of `row` and the next one become one. Likewise.
   Status Merge(Table& table, std::string_view row);
   // COLOCATE and WHOLE of a table. In a cluster, tablets that part rows of one group become one by

@@ -8,11 +8,13 @@ namespace cellar {
 namespace {
 
 constexpr char kFormat{1};
+constexpr char kFormatWithMoves{2};
 
 }  // namespace
 
 void EncodeClusterState(const ClusterState& state, const TabletsByTable& tables, std::string* to) {
-  to->push_back(kFormat);
+  const bool with_moves = state.active() && !state.moves.empty();
+  to->push_back(with_moves ? kFormatWithMoves : kFormat);
   PutFixed64(to, state.cluster_id);
   if (!state.active()) return;
   PutVarint64(to, state.set);
@@ -22,12 +24,14 @@ void EncodeClusterState(const ClusterState& state, const TabletsByTable& tables,
     PutVarint64(to, id);
     tablets->Encode(to);
   }
+  if (with_moves) state.moves.Encode(to);
 }
 
 bool DecodeClusterState(std::string_view from, ClusterState* state, TabletsByTable* tables) {
   *state = {};
   tables->clear();
-  if (from.empty() || from[0] != kFormat) return false;
+  if (from.empty() || (from[0] != kFormat && from[0] != kFormatWithMoves)) return false;
+  const bool with_moves = from[0] == kFormatWithMoves;
   from.remove_prefix(1);
   if (!GetFixed64(&from, &state->cluster_id)) return false;
   if (!state->active()) return from.empty();
@@ -43,6 +47,7 @@ bool DecodeClusterState(std::string_view from, ClusterState* state, TabletsByTab
     if (tablets == nullptr) return false;
     tables->emplace(id, std::move(tablets));
   }
+  if (with_moves && (!state->moves.Decode(&from) || state->moves.empty())) return false;
   return from.empty();
 }
 

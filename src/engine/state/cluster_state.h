@@ -1,8 +1,9 @@
 // ClusterState: what a set knows of the cluster that it is part of, besides the rows that it owns
 // (table/tablets.h): its number there, and of which number its schema is.
 //
-//   state  | format u8 (1) | cluster u64 | v set | v catalog | v count { v table id, tablets }
+//   state  | format u8 | cluster u64 | v set | v catalog | v count { v table id, tablets } | moves
 //
+// (format 1: without moves, as long as there have been none; format 2: with them, tablet_moves.h)
 // is what kTablets carries, and what stands in the catalog of a snapshot file. A cluster of number
 // 0 is none: such a state has nothing behind it.
 #pragma once
@@ -12,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/state/tablet_moves.h"
 #include "engine/table/tablets.h"
 
 namespace cellar {
@@ -25,6 +27,7 @@ struct ClusterState {
   uint64_t cluster_id{0};  // drawn at CLUSTER INIT; 0: part of none
   uint64_t set{0};         // 0 has the map
   uint64_t catalog{0};     // number of the newest change of the schema
+  TabletMoves moves{};
 
   bool active() const { return cluster_id != 0; }
 };

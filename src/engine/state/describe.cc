@@ -64,6 +64,58 @@ std::string DescribeTablets(std::string_view bytes) {
   return text;
 }
 
+std::string RangeText(uint64_t table_id, const Tablet& tablet) {
+  return " TABLE " + FormatUint64(table_id) + " [" + QuoteWord(tablet.begin) + ", " +
+         (tablet.end.empty() ? "end" : QuoteWord(tablet.end)) + ") EPOCH " +
+         FormatUint64(tablet.epoch);
+}
+
+// Of tablets on their way.
+std::string DescribeMove(const DecodedOp& op) {
+  const std::string job = FormatUint64(op.id);
+  std::string_view body = op.first;
+  MoveOut out;
+  MoveIn in;
+  MovePart part;
+  const auto part_text = [&] {
+    if (!DecodeMovePart(body, &part)) return std::string(" (malformed)");
+    std::string text =
+        " ATTEMPT " + FormatUint64(part.attempt) + " PART " + FormatUint64(part.part);
+    if (part.tail.lsn != Lsn{})
+      text += " UP TO " + FormatUint64(part.tail.lsn.epoch) + "-" + FormatUint64(part.tail.lsn.seq);
+    return text;
+  };
+  switch (op.op) {
+    case MutationOp::kMoveBegin:
+      return "MOVE BEGIN " + job +
+             (DecodeMoveOut(&body, &out)
+                  ? RangeText(out.table_id, out.tablet) + " TO SET " + FormatUint64(out.to)
+                  : " (malformed)");
+    case MutationOp::kMoveCancel:
+      return "MOVE CANCEL " + job;
+    case MutationOp::kMoveGive:
+      return "MOVE GIVE " + job;
+    case MutationOp::kMoveDone:
+      return "MOVE DONE " + job;
+    case MutationOp::kStageBegin:
+      return "STAGE BEGIN " + job +
+             (DecodeMoveIn(&body, &in)
+                  ? RangeText(in.table_id, in.tablet) + " FROM SET " + FormatUint64(in.from) +
+                        " ATTEMPT " + FormatUint64(in.attempt)
+                  : " (malformed)");
+    case MutationOp::kStageRun:
+      return "STAGE RUN " + job + part_text();
+    case MutationOp::kStageTail:
+      return "STAGE TAIL " + job + part_text();
+    case MutationOp::kMoveOwn:
+      return "MOVE OWN " + job + part_text();
+    case MutationOp::kFloor:
+      return "FLOOR " + job;
+    default:
+      return "PURGE TABLE " + job;
+  }
+}
+
 // Of feeds, snapshots and tablets.
 std::string DescribeLaterOp(const DecodedOp& op) {
   const std::string id = FormatUint64(op.id);
@@ -89,6 +141,17 @@ std::string DescribeLaterOp(const DecodedOp& op) {
       const Tablets::Pointer tablets = Tablets::Decode(&bytes);
       return "TABLETS OF " + id + (tablets == nullptr ? " (malformed)" : TabletsText(*tablets));
     }
+    case MutationOp::kMoveBegin:
+    case MutationOp::kMoveCancel:
+    case MutationOp::kMoveGive:
+    case MutationOp::kMoveDone:
+    case MutationOp::kStageBegin:
+    case MutationOp::kStageRun:
+    case MutationOp::kStageTail:
+    case MutationOp::kMoveOwn:
+    case MutationOp::kFloor:
+    case MutationOp::kPurge:
+      return DescribeMove(op);
     case MutationOp::kCatalog:
       return "CATALOG " + FormatUint64(op.number);
     case MutationOp::kFeedGroup:

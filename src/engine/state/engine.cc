@@ -459,6 +459,7 @@ Status Engine::SetSchema(const DecodedOp& op) {
 
 void Engine::DropTable(Table* table) {
   ForgetNames();
+  numbers_.cluster.moves.DropTable(table->id());
   keyspaces_[table->keyspace()].erase(table->name());
   const auto at = tables_.find(table->id());
   CELLAR_ASSERT(at != tables_.end());

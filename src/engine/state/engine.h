@@ -271,6 +271,9 @@ class Engine final : public StateMachine {
 
   // --- engine_tablets.cc
   Status ApplyTabletOp(const DecodedOp& op);
+  Status ApplyMoveOp(const DecodedOp& op);
+  // A tablet that the op takes from, or gives to, what the set owns of a table.
+  [[nodiscard]] bool ChangeOwned(uint64_t table_id, const Tablet& tablet, bool owned);
   void EncodeTablets(std::string* to) const;
   bool HasPlacement() const;
   [[nodiscard]] bool TakeTablets(std::string_view state);

@@ -68,6 +68,86 @@ bool Engine::FitTable(const Tablets& tablets, const TableSchema& schema) {
   });
 }
 
+bool Engine::ChangeOwned(uint64_t table_id, const Tablet& tablet, bool owned) {
+  Table* const table = FindTableById(table_id);
+  if (table == nullptr) return false;
+  Tablets::Pointer next =
+      owned ? WithTablet(*table->tablets(), tablet) : WithoutTablet(*table->tablets(), tablet);
+  if (next == nullptr || !FitTable(*next, table->schema())) return false;
+  SaveForUndo(table);
+  table->SetTablets(std::move(next));
+  if (!owned) {
+    // Whoever watches them hears nothing of them any more.
+    TableWatches& watches = table->watches();
+    watches.Note();
+    for (const std::string& row : watches.RowsIn(tablet.begin, tablet.end)) watches.NoteRow(row);
+  }
+  return true;
+}
+
+// What the state of the moves does not let happen is not the next thing that has happened.
+Status Engine::ApplyMoveOp(const DecodedOp& op) {
+  TabletMoves& moves = numbers_.cluster.moves;
+  const uint64_t job = op.id;
+  std::string_view body = op.first;
+  MovePart part;
+  bool done = false;
+  switch (op.op) {
+    case MutationOp::kMoveBegin: {
+      MoveOut move;
+      if (!DecodeMoveOut(&body, &move) || !body.empty()) break;
+      const Table* const table = FindTableById(move.table_id);
+      const Tablet* const tablet =
+          table == nullptr ? nullptr : table->tablets()->Find(move.tablet.begin);
+      done = tablet != nullptr && *tablet == move.tablet && moves.Begin(job, std::move(move));
+      break;
+    }
+    case MutationOp::kMoveGive: {
+      const MoveOut* const move = moves.FindOut(job);
+      done = move != nullptr && moves.Give(job) && ChangeOwned(move->table_id, move->tablet, false);
+      break;
+    }
+    case MutationOp::kMoveDone:
+      done = moves.Done(job);
+      break;
+    case MutationOp::kMoveCancel:
+      done = moves.Cancel(job);
+      break;
+    case MutationOp::kStageBegin: {
+      MoveIn move;
+      if (!DecodeMoveIn(&body, &move) || !body.empty()) break;
+      const Table* const table = FindTableById(move.table_id);
+      done = table != nullptr && WithTablet(*table->tablets(), move.tablet) != nullptr &&
+             moves.Stage(job, std::move(move));
+      break;
+    }
+    case MutationOp::kStageRun:
+      done = DecodeMovePart(body, &part) && part.tail.lsn == Lsn{} &&
+             (part.part == 0 ? moves.Clear(job, part.attempt)
+                             : moves.Fill(job, part.attempt, part.part, {}));
+      break;
+    case MutationOp::kStageTail:
+      done = DecodeMovePart(body, &part) && part.tail.lsn != Lsn{} &&
+             moves.Fill(job, part.attempt, part.part, part.tail);
+      break;
+    case MutationOp::kMoveOwn: {
+      const MoveIn* const found = moves.FindIn(job);
+      if (found == nullptr || !DecodeMovePart(body, &part)) break;
+      const MoveIn move = *found;
+      done =
+          moves.Own(job, part.attempt, part.part) && ChangeOwned(move.table_id, move.tablet, true);
+      break;
+    }
+    case MutationOp::kFloor:
+      done = moves.Raise(job);
+      break;
+    default:
+      done = FindTableById(job) != nullptr;  // kPurge
+      break;
+  }
+  return done ? Status::Ok() : Malformed("a move of a tablet that cannot be so");
+}
+
 // The op comes from the log: each is checked for what the ones before it have made.
 Status Engine::ApplyTabletOp(const DecodedOp& op) {
   if (op.op == MutationOp::kTablets)
@@ -79,6 +159,8 @@ Status Engine::ApplyTabletOp(const DecodedOp& op) {
     numbers_.cluster.catalog = op.number;
     return Status::Ok();
   }
+  const bool moves = op.op >= MutationOp::kMoveBegin && op.op <= MutationOp::kFloor;
+  if (moves || op.op == MutationOp::kPurge) return ApplyMoveOp(op);
   Table* const table = FindTableById(op.id);
   if (table == nullptr) return Malformed("a table that does not exist");
   Tablets::Pointer next;

@@ -104,6 +104,16 @@ bool ReadSchemaOp(FieldReader* from, DecodedOp* op) {
     case MutationOp::kTabletSplit:
     case MutationOp::kTabletMerge:
     case MutationOp::kTabletAssign:
+    case MutationOp::kMoveBegin:
+    case MutationOp::kMoveCancel:
+    case MutationOp::kMoveGive:
+    case MutationOp::kMoveDone:
+    case MutationOp::kStageBegin:
+    case MutationOp::kStageRun:
+    case MutationOp::kStageTail:
+    case MutationOp::kMoveOwn:
+    case MutationOp::kFloor:
+    case MutationOp::kPurge:
       return from->Number(&op->id) && from->Bytes(&op->first);
     case MutationOp::kTruncateTable:
       return from->Number(&op->id) && from->Number(&op->number);
@@ -347,6 +357,17 @@ void MutationBuilder::AssignTablets(uint64_t table_id, std::string_view tablets)
   Op(MutationOp::kTabletAssign);
   Number(table_id);
   Bytes(tablets);
+}
+
+void MutationBuilder::Move(MutationOp op, uint64_t id, std::string_view body) {
+  Op(op);
+  Number(id);
+  Bytes(body);
+}
+
+void MutationBuilder::AppendOps(std::string_view ops) {
+  CopyBytes(bytes_.Grow(ops.size()), ops.data(), ops.size());
+  (void)BeginPart();
 }
 
 bool MutationReader::ReadStamp(int64_t* stamp) {

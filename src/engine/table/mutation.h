@@ -52,7 +52,21 @@
 //                                                      another one begins (table/tablets.h)
 //   kTabletMerge      v table id, b row key            the tablet with that row and the next are one
 //   kCatalog          v number                         the schema is that of this number from here on
+//   kMoveBegin        v job, b move out                a tablet is to go to another set
+//                                                      (state/tablet_moves.h, and what follows)
+//   kMoveCancel       v job, b nothing                 it does not; nor does it ever begin
+//   kMoveGive         v job, b nothing                 the set owns it no more
+//   kMoveDone         v job, b nothing                 the other set owns it
+//   kStageBegin       v job, b move in                 a tablet is on its way here
+//   kStageRun         v job, b part                    the ops behind it in its step are a part of
+//                                                      its copy; of part 0, what was left of
+//                                                      others is gone. Feeds pass the step over
+//   kStageTail        v job, b part                    likewise of what has changed since
+//   kMoveOwn          v job, b part                    all parts are there: the set owns it
+//   kFloor            v job, b nothing                 all up to this number have ended
 //   kTabletAssign     v table id, b tablets            what the set owns of a table that is new
+//   kPurge            v table id, b nothing            what is deleted behind it in its step the set
+//                                                      does not own. Feeds pass the step over
 //
 // `stamp` is the newest timestamp that the server has given out: with it the next one is larger,
 // also after a restart with a clock set back.
@@ -104,15 +118,29 @@ enum class MutationOp : uint8_t {
   kCreateSnapshot = 50,
   kDropSnapshot = 51,
   kCopyTable = 52,
-  // 60 to 79: ownership of rows. What is missing is kept for moves, cuts and EXEC over sets.
+  // 60 to 79: ownership of rows. What is missing is kept for cuts and EXEC over sets.
   kTablets = 60,
   kTabletSplit = 61,
   kTabletMerge = 62,
+  kMoveBegin = 63,
+  kMoveCancel = 64,
+  kMoveGive = 65,
+  kMoveDone = 66,
+  kStageBegin = 67,
+  kStageRun = 68,
+  kStageTail = 69,
+  kMoveOwn = 70,
+  kFloor = 71,
   kCatalog = 72,
   kTabletAssign = 78,
+  kPurge = 79,
 };
 
 inline bool IsOwnershipOp(MutationOp op) { return op >= MutationOp::kTablets; }
+// Those that mark their step as one of rows that are not owned (yet).
+inline bool IsOfUnownedRows(MutationOp op) {
+  return op == MutationOp::kStageRun || op == MutationOp::kStageTail || op == MutationOp::kPurge;
+}
 
 inline constexpr size_t kMutationHeaderBytes{8};                        // the stamp
 inline constexpr size_t kMutationBeginBytes{kMutationHeaderBytes + 1};  // and the first kStep
@@ -223,6 +251,10 @@ class MutationBuilder {
   void MergeTablets(uint64_t table_id, std::string_view row_key);
   void SetCatalog(uint64_t number);
   void AssignTablets(uint64_t table_id, std::string_view tablets);
+  // One of kMoveBegin to kFloor, or kPurge.
+  void Move(MutationOp op, uint64_t id, std::string_view body);
+  // Ops as a reader has given them, whole: what follows says its table and row anew.
+  void AppendOps(std::string_view ops);
 
  private:
   void Op(MutationOp op) { *bytes_.Grow(1) = static_cast<char>(op); }

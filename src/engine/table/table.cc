@@ -119,6 +119,12 @@ void Table::SetTablets(Tablets::Pointer tablets) {
   if (piece_ == nullptr) shown_ = clamp_;
 }
 
+std::shared_ptr<void> Table::HoldRows() const {
+  std::shared_ptr<char> hold = rows_hold_.lock();
+  if (hold == nullptr) rows_hold_ = hold = std::make_shared<char>();
+  return hold;
+}
+
 void Table::ShowPiece(Tablets::Pointer piece) {
   piece_ = std::move(piece);
   shown_ = piece_ != nullptr ? piece_.get() : clamp_;

@@ -209,6 +209,11 @@ class Table {
   // From now on they see these rows alone; null: as before. REQUIRES: the set owns them all.
   void ShowPiece(Tablets::Pointer piece);
 
+  // While what it returns lives, no rows of the table are given to another set: a change that goes
+  // on over several turns holds them.
+  std::shared_ptr<void> HoldRows() const;
+  bool rows_are_held() const { return !rows_hold_.expired(); }
+
   // --- indexes
   bool has_indexes() const { return indexes_ != nullptr && !indexes_->empty(); }
   // Null if there are none.
@@ -329,6 +334,7 @@ class Table {
   const Tablets* clamp_{nullptr};  // of tablets_
   Tablets::Pointer piece_;         // null: none is asked for
   const Tablets* shown_{nullptr};  // of piece_, else clamp_
+  mutable std::weak_ptr<char> rows_hold_;
   std::vector<Group> groups_;
   TableWatches watches_;
   std::optional<uint64_t> swept_changes_;  // since the schema is what it is

@@ -28,7 +28,8 @@ namespace cellar {
 //   6  COLUMN of families, and cells that CONVERT has rewritten; ENTRIES ROW of feeds
 //   7  tablets
 //   8  COLOCATE and WHOLE of tables
-inline constexpr uint32_t kFeatureLevel{8};
+//   9  tablets that move
+inline constexpr uint32_t kFeatureLevel{9};
 inline constexpr uint32_t kStandbyLevel{2};
 inline constexpr uint32_t kSnapshotLevel{2};
 inline constexpr uint32_t kWitnessLevel{3};
@@ -38,6 +39,7 @@ inline constexpr uint32_t kColumnTypesLevel{6};
 inline constexpr uint32_t kRowEntriesLevel{6};
 inline constexpr uint32_t kTabletsLevel{7};
 inline constexpr uint32_t kPlacementLevel{8};
+inline constexpr uint32_t kMovesLevel{9};
 
 enum class MemberKind : uint8_t {
   kJoining =

@@ -231,8 +231,8 @@ struct LogShape {
 };
 
 // Who wants log to stay that a snapshot covers, besides feeds and followers.
-enum class LogPin : uint8_t { kBackup, kArchive };
-inline constexpr size_t kLogPins{2};
+enum class LogPin : uint8_t { kBackup, kArchive, kMove };
+inline constexpr size_t kLogPins{3};
 
 class Journal {
  public:

@@ -6,7 +6,8 @@
 //                 |           a snapshot that is kept is older,
 //                 |           the last backlog_bytes of what is covered reach so far back,
 //                 |           a follower is behind (SetRetainBehind), or
-//                 |           a feed, an archive or a backup still reads there (RetainFrom, PinFrom)
+//                 |           a feed, an archive, a backup or a tablet on its way away still reads
+//                 |           there (RetainFrom, PinFrom)
 //                 |_ gone: what stays has no gap in it
 //
 // It says only what goes: LogWriter changes the manifest and removes the files.
@@ -64,7 +65,7 @@ class LogRetention {
   std::atomic<uint32_t> snapshots_kept_;
   std::atomic<uint64_t> retain_behind_{UINT64_MAX};
   std::atomic<uint64_t> retain_from_{UINT64_MAX};
-  std::array<std::atomic<uint64_t>, kLogPins> pins_{UINT64_MAX, UINT64_MAX};
+  std::array<std::atomic<uint64_t>, kLogPins> pins_{UINT64_MAX, UINT64_MAX, UINT64_MAX};
 };
 
 }  // namespace cellar

@@ -1,0 +1,92 @@
+// See tablet_sizes.h.
+#include "store/tablet_sizes.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/coding.h"
+#include "engine/state/engine.h"
+#include "engine/table/row_split.h"
+
+namespace cellar {
+namespace {
+
+// Into so many parts of equal size a table is divided.
+constexpr uint64_t kSizeParts{256};
+constexpr uint64_t kPartBytesMin{32 << 10};
+
+// A tablet may begin there: between groups of a COLOCATE.
+std::string BoundOf(const TableSchema& schema, const std::string& key) {
+  const uint32_t components = schema.placement.colocate;
+  if (components == 0) return key;
+  const size_t bytes = schema.key.ComponentsSize(key, components);
+  return bytes == 0 ? std::string() : key.substr(0, bytes);
+}
+
+void AddSizes(const Table& table, std::vector<TabletSize>* sizes) {
+  const std::vector<Tablet>& tablets = table.tablets()->list();
+  const uint64_t bytes = table.memory_bytes();
+  const uint64_t parts = std::clamp<uint64_t>(bytes / kPartBytesMin, 1, kSizeParts);
+  const std::vector<std::string> keys =
+      parts < 2 ? std::vector<std::string>() : SplitRowKeys(table, parts);
+  for (const Tablet& tablet : tablets) {
+    TabletSize size{.table_id = table.id(), .begin = tablet.begin, .bytes = 0, .middle = {}};
+    if (keys.empty()) {
+      // Too little to look into; and what is here of other sets' is about to go.
+      size.bytes = bytes / tablets.size();
+      sizes->push_back(std::move(size));
+      continue;
+    }
+    const auto first = std::lower_bound(keys.begin(), keys.end(), tablet.begin);
+    const auto last =
+        tablet.end.empty() ? keys.end() : std::lower_bound(first, keys.end(), tablet.end);
+    const auto count = static_cast<uint64_t>(last - first);
+    // Between two keys there is one part, so that a tablet without one has less than that.
+    size.bytes = bytes / (keys.size() + 1) * (count + (tablets.size() == 1 ? 1 : 0)) +
+                 (count == 0 ? bytes / (keys.size() + 1) / 2 : 0);
+    if (count > 1) size.middle = BoundOf(table.schema(), *(first + (last - first) / 2));
+    if (size.middle <= tablet.begin) size.middle.clear();
+    sizes->push_back(std::move(size));
+  }
+}
+
+}  // namespace
+
+void EncodeTabletSizes(const std::vector<TabletSize>& sizes, std::string* to) {
+  PutVarint64(to, sizes.size());
+  for (const TabletSize& size : sizes) {
+    PutVarint64(to, size.table_id);
+    PutLengthPrefixed(to, size.begin);
+    PutVarint64(to, size.bytes);
+    PutLengthPrefixed(to, size.middle);
+  }
+}
+
+bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes) {
+  sizes->clear();
+  uint64_t count = 0;
+  if (!GetVarint64(&from, &count) || count > from.size()) return false;
+  for (uint64_t i = 0; i < count; ++i) {
+    TabletSize size;
+    std::string_view begin;
+    std::string_view middle;
+    if (!GetVarint64(&from, &size.table_id) || !GetLengthPrefixed(&from, &begin) ||
+        !GetVarint64(&from, &size.bytes) || !GetLengthPrefixed(&from, &middle))
+      return false;
+    size.begin = begin;
+    size.middle = middle;
+    sizes->push_back(std::move(size));
+  }
+  return from.empty();
+}
+
+std::vector<TabletSize> TabletSizesOf(const Engine& engine) {
+  std::vector<TabletSize> sizes;
+  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
+       table = engine.FindTableFrom(table->id() + 1)) {
+    if (table->tablets() != nullptr && !table->tablets()->list().empty()) AddSizes(*table, &sizes);
+  }
+  return sizes;
+}
+
+}  // namespace cellar

@@ -1,0 +1,28 @@
+// How much each tablet of a set has, as the director asks for it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cellar {
+
+class Engine;
+
+struct TabletSize {
+  uint64_t table_id{0};
+  std::string begin;   // of the tablet
+  uint64_t bytes{0};   // of memory, about
+  std::string middle;  // where half of them are before; empty: nowhere, as within one row
+  friend bool operator==(const TabletSize&, const TabletSize&) = default;
+};
+// v count { v table id, b begin, v bytes, b middle }
+void EncodeTabletSizes(const std::vector<TabletSize>& sizes, std::string* to);
+[[nodiscard]] bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes);
+
+// Of all that are owned, about: of tables of several tablets by where keys divide their trees.
+// O(tablets + tables * kSizeParts log n).
+std::vector<TabletSize> TabletSizesOf(const Engine& engine);
+
+}  // namespace cellar
