@@ -55,6 +55,11 @@ void CatalogDirector::TellWhatLacks(uint64_t set, Member* member) {
   while (member->told < committed_) teller_.TellChange(set, ++member->told);
 }
 
+void CatalogDirector::RemoveSet(uint64_t set) {
+  members_.erase(set);
+  EndHoldIfDue();
+}
+
 void CatalogDirector::OnReport(uint64_t set, std::optional<uint64_t> number) {
   const auto found = members_.find(set);
   if (found == members_.end()) return;

@@ -50,6 +50,8 @@ class CatalogDirector {
   void OnCommitted(uint64_t number, uint64_t kept);
   // The set belongs to the cluster.
   void AddSet(uint64_t set);
+  // ... and does no more: nobody waits for it.
+  void RemoveSet(uint64_t set);
   // Its leader is here, and has changes up to `number` committed; nothing: it has none of this
   // cluster's.
   void OnReport(uint64_t set, std::optional<uint64_t> number);

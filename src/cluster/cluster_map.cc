@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/os/log.h"
 #include "base/text/quote.h"
+#include "store/move_changes.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 
@@ -117,7 +118,7 @@ Claims ClusterMap::ClaimsOf(Store& store) const {
   for (const Table* table = engine.FindTableFrom(0); table != nullptr;
        table = engine.FindTableFrom(table->id() + 1)) {
     claims[table->id()] = {.name = NameOf(*table),
-                           .sets = {{engine.cluster().set, table->shared_tablets()}}};
+                           .sets = {{engine.cluster().set, ClaimedTablets(engine, *table)}}};
     for (const auto& [set, tablets] : others) {
       const auto found = tablets.find(table->id());
       if (found != tablets.end()) claims[table->id()].sets.push_back({set, found->second});
@@ -221,6 +222,8 @@ Result<uint64_t> ClusterMap::Admit(Store& store, uint32_t term, uint64_t id, std
   ASSIGN_OR_RETURN(const std::vector<MapTables::SetRow> sets, tables.Sets());
   uint64_t number = 0;
   for (const MapTables::SetRow& set : sets) {
+    if (set.id == id && set.removed)
+      return Status::Error(ErrorCode::kErr, fmt::format("it was set {}, and removed", set.number));
     if (set.id == id)
       return Status::Error(ErrorCode::kErr, fmt::format("it is set {} already", set.number));
     number = std::max(number, set.number + 1);
@@ -259,7 +262,14 @@ const std::vector<MapTables::SetRow>& ClusterMap::Sets(Store& store) {
     Log(LogSeverity::kWarning, "The cluster's sets cannot be read: " + sets.status().text());
     return sets_;
   }
-  sets_ = *std::move(sets);
+  sets_.clear();
+  removed_.clear();
+  for (const MapTables::SetRow& set : *sets) {
+    if (set.removed)
+      removed_.emplace(set.id, set.number);
+    else
+      sets_.push_back(set);
+  }
   sets_lineage_ = store.lineage();
   sets_table_id_ = tables.sets().id();
   sets_lsn_ = tables.sets().last_lsn();
@@ -283,7 +293,10 @@ void ClusterMap::TakeClaims(uint64_t set, TabletsByTable tablets) {
 // Each goes to the set that has the fewest then, the first ones to those of lower numbers.
 std::vector<uint64_t> ClusterMap::Deal(size_t tablets) {
   std::map<uint64_t, size_t> counts;
-  for (const MapTables::SetRow& set : sets_) counts[set.number] = 0;
+  for (const MapTables::SetRow& set : sets_)
+    if (!set.draining || set.number == 0) counts[set.number] = 0;
+  // Set 0 may be drained, too: as long as there is another one.
+  if (counts.size() > 1 && sets_[0].draining) counts.erase(0);
   for (const auto& [id, table] : map_.tables()) {
     if (table.name.starts_with(std::string(kClusterKeyspace) + "/")) continue;
     for (const MapEntry& entry : table.tablets)
@@ -324,6 +337,72 @@ Status ClusterMap::Keep(Store& store, const CatalogChange& change) {
     seen_.erase(part.table_id);
   }
   return Status::Ok();
+}
+
+Status ClusterMap::Drain(Store& store, uint64_t set, bool drains, std::string why) {
+  MapTables tables(store);
+  if (!tables.exist()) return NoMap();
+  const auto& sets = Sets(store);
+  const auto row = std::find_if(sets.begin(), sets.end(),
+                                [set](const auto& each) { return each.number == set; });
+  if (row == sets.end())
+    return Status::Error(ErrorCode::kErr, fmt::format("set {} is not of this cluster", set));
+  const auto stays = std::count_if(sets.begin(), sets.end(), [set](const auto& each) {
+    return each.number != set && !each.draining;
+  });
+  if (drains && stays == 0)
+    return Status::Error(ErrorCode::kErr, "no other set would take what it has");
+  if (row->draining == drains) return Status::Ok();
+  const Status done = AsOne(store, [&]() -> Status {
+    RETURN_IF_ERROR(tables.MarkSet(set, MapTables::SetMark::kDraining, drains));
+    return tables.AddEvent(EventAt(
+        store, fmt::format("set {} is {}", set, drains ? "draining" : "not draining any more"),
+        std::move(why)));
+  });
+  (void)Sets(store);
+  return done;
+}
+
+Status ClusterMap::Remove(Store& store, uint64_t set, std::string why) {
+  MapTables tables(store);
+  if (!tables.exist()) return NoMap();
+  if (set == 0) return Status::Error(ErrorCode::kErr, "set 0 holds the map: CLUSTER HEAD n first");
+  const auto& sets = Sets(store);
+  const bool is_known =
+      std::any_of(sets.begin(), sets.end(), [set](const auto& each) { return each.number == set; });
+  if (!is_known)
+    return Status::Error(ErrorCode::kErr, fmt::format("set {} is not of this cluster", set));
+  (void)Current(store);
+  // What it owns must be known: of a report of this director's time, with no row that nobody has.
+  const auto has_hole = [](const MapFault& fault) { return fault.kind == MapFault::Kind::kHole; };
+  const std::vector<MapFault> faults = FindFaults(map_, ClaimsOf(store));
+  if (!claims_.contains(set) || std::any_of(faults.begin(), faults.end(), has_hole)) {
+    return Status::Error(ErrorCode::kTryAgain,
+                         fmt::format("it is not known what set {} owns", set));
+  }
+  size_t owned = 0;
+  const auto claims = claims_.find(set);
+  for (const auto& [id, list] : claims != claims_.end() ? claims->second : MappedTo(set))
+    owned += list->list().size();
+  for (const auto& [id, list] : MappedTo(set)) owned = std::max(owned, list->list().size());
+  if (owned > 0) {
+    return Status::Error(ErrorCode::kErr,
+                         fmt::format("set {} owns {} tablet{}", set, owned, owned == 1 ? "" : "s"));
+  }
+  const Status done = AsOne(store, [&]() -> Status {
+    RETURN_IF_ERROR(tables.MarkSet(set, MapTables::SetMark::kRemoved, true));
+    return tables.AddEvent(EventAt(store, fmt::format("set {} is removed", set), std::move(why)));
+  });
+  RETURN_IF_ERROR(done);
+  claims_.erase(set);
+  (void)Sets(store);
+  return Status::Ok();
+}
+
+std::optional<uint64_t> ClusterMap::RemovedAs(Store& store, uint64_t id) {
+  (void)Sets(store);
+  const auto found = removed_.find(id);
+  return found == removed_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Status ClusterMap::End(Store& store) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,11 @@ class ClusterMap final : public CatalogKeeper {
   // CLUSTER ADMIT: the set of that id gets the next number. ERR: it has one.
   Result<uint64_t> Admit(Store& store, uint32_t term, uint64_t id, std::string what,
                          std::string why);
+  // CLUSTER DRAIN, UNDRAIN and REMOVE. ERR: there is no such set, it is set 0, or owns something.
+  Status Drain(Store& store, uint64_t set, bool drains, std::string why);
+  Status Remove(Store& store, uint64_t set, std::string why);
+  // Whether a set of that id was removed: its number.
+  std::optional<uint64_t> RemovedAs(Store& store, uint64_t id);
   // CLUSTER END, likewise.
   Status End(Store& store);
   // Makes the map say what the tables say. Nothing happens inside of a transaction, or without a
@@ -68,7 +74,7 @@ class ClusterMap final : public CatalogKeeper {
   std::vector<std::string> Check(Store& store, uint32_t term);
 
   // --- several sets
-  // All of the cluster, ascending; outside of one none. O(1) while they do not change.
+  // All that are of the cluster, ascending; outside of one none. O(1) while they do not change.
   const std::vector<MapTables::SetRow>& Sets(Store& store);
   // What another set has reported to own.
   void TakeClaims(uint64_t set, TabletsByTable tablets);
@@ -102,6 +108,7 @@ class ClusterMap final : public CatalogKeeper {
   static ClusterEvent EventAt(const Store& store, std::string what, std::string why);
 
   std::vector<MapTables::SetRow> sets_;
+  std::map<uint64_t, uint64_t> removed_;  // number by id
   uint64_t sets_table_id_{0};
   Lsn sets_lsn_{};
   uint64_t sets_lineage_{0};

@@ -24,7 +24,7 @@ class DirectorDesk {
   virtual std::vector<WaitingSet> Waiting() const = 0;
   // A set that has not the change of the schema of that number yet; nothing: all have it.
   virtual std::optional<uint64_t> WhoLacks(uint64_t catalog) const = 0;
-  // A set was admitted: it is told at once.
+  // A set was admitted, drains, or was removed: all are told at once.
   virtual void OnAdmitted() = 0;
 };
 

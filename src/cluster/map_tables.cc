@@ -20,6 +20,7 @@ constexpr std::string_view kSetsTable{kClusterTables[1]};
 constexpr std::string_view kOptionsTable{kClusterTables[2]};
 constexpr std::string_view kEventsTable{kClusterTables[3]};
 constexpr std::string_view kCatalogTable{kClusterTables[4]};
+constexpr std::string_view kJobsTable{kClusterTables[5]};
 constexpr std::string_view kFamily{"f"};
 constexpr std::string_view kHeadRow{"0/0"};
 
@@ -94,7 +95,8 @@ Status MapTables::Create() {
       {kSetsTable, "u64"},
       {kOptionsTable, "utf8"},
       {kEventsTable, "-u64"},
-      {kCatalogTable, "u64"}};
+      {kCatalogTable, "u64"},
+      {kJobsTable, "u64"}};
   FamilyOptions options;
   options.versions_max = 1;
   const std::vector<NewFamily> families{{.name = kFamily, .options = options}};
@@ -215,6 +217,12 @@ Status MapTables::WriteSet(uint64_t set, std::string_view id, int64_t unix_ms) {
   return Put(kSetsTable, FormatUint64(set), {{"id", id}, {"joined", FormatInt64(unix_ms)}});
 }
 
+Status MapTables::MarkSet(uint64_t set, SetMark mark, bool is_so) {
+  CELLAR_ASSERT(store_.in_transaction());
+  return Put(kSetsTable, FormatUint64(set),
+             {{mark == SetMark::kDraining ? "draining" : "removed", is_so ? "1" : "0"}});
+}
+
 Status MapTables::WriteChange(const CatalogChange& change) {
   CELLAR_ASSERT(store_.in_transaction());
   std::string bytes;
@@ -245,6 +253,8 @@ Result<std::vector<MapTables::SetRow>> MapTables::Sets() {
                            fmt::format("row {} of {}/{} is not as it was written", row.key,
                                        kClusterKeyspace, kSetsTable));
     }
+    set.draining = row.Text("draining") == "1";
+    set.removed = row.Text("removed") == "1";
     sets.push_back(set);
   }
   return sets;
@@ -263,6 +273,84 @@ bool MapTables::ReadChange(uint64_t number, CatalogChange* change) {
   if (!row.ok()) return false;
   const Result<const CellRead*> cell = (*row)->Get(std::string(kFamily) + ":change");
   return cell.ok() && *cell != nullptr && DecodeCatalogChange((*cell)->value.stored, change);
+}
+
+const Table* MapTables::jobs() const {
+  return store_.engine().cluster().active() ? Find(kJobsTable) : nullptr;
+}
+
+// A change of the schema, which other sets take as any other one.
+Status MapTables::CreateJobs() {
+  CELLAR_ASSERT(store_.in_transaction());
+  if (Find(kJobsTable) != nullptr) return Status::Ok();
+  ASSIGN_OR_RETURN(const Order key, Order::ParseKey("u64"));
+  FamilyOptions options;
+  options.versions_max = 1;
+  return store_.CreateTable(kClusterKeyspace, kJobsTable, key,
+                            {{.name = kFamily, .options = options}});
+}
+
+Result<MapTables::JobRows> MapTables::Jobs() {
+  JobRows found;
+  const auto damaged = [](std::string_view row) {
+    return Status::Error(
+        ErrorCode::kCorruption,
+        fmt::format("row {} of {}/{} is not as it was written", row, kClusterKeyspace, kJobsTable));
+  };
+  for (const Row& row : Rows(kJobsTable, UINT64_MAX)) {
+    MoveJob job;
+    if (!ParseNumber(row.key, &job.number)) return damaged(row.key);
+    if (job.number == 0) {
+      if (!row.Number("next", &found.next)) return damaged(row.key);
+      continue;
+    }
+    uint64_t state = 0;
+    uint64_t started = 0;
+    uint64_t ended = 0;
+    const bool whole = row.Number("id", &job.table_id) && row.Number("epoch", &job.tablet.epoch) &&
+                       row.Number("from", &job.from) && row.Number("to", &job.to) &&
+                       row.Number("state", &state) && row.Number("started", &started) &&
+                       row.Number("ended", &ended) &&
+                       state <= static_cast<uint64_t>(MoveJob::State::kDone);
+    if (!whole) return damaged(row.key);
+    job.table = row.Text("table");
+    job.tablet.begin = row.Text("start");
+    job.tablet.end = row.Text("end");
+    job.state = static_cast<MoveJob::State>(state);
+    job.started_ms = static_cast<int64_t>(started);
+    job.ended_ms = static_cast<int64_t>(ended);
+    job.why = row.Text("why");
+    job.error = row.Text("error");
+    found.jobs.emplace(job.number, std::move(job));
+  }
+  return found;
+}
+
+Status MapTables::WriteJob(const MoveJob& job) {
+  CELLAR_ASSERT(store_.in_transaction());
+  return Put(kJobsTable, FormatUint64(job.number),
+             {{"id", FormatUint64(job.table_id)},
+              {"table", job.table},
+              {"start", job.tablet.begin},
+              {"end", job.tablet.end},
+              {"epoch", FormatUint64(job.tablet.epoch)},
+              {"from", FormatUint64(job.from)},
+              {"to", FormatUint64(job.to)},
+              {"state", FormatUint64(static_cast<uint64_t>(job.state))},
+              {"started", FormatInt64(job.started_ms)},
+              {"ended", FormatInt64(job.ended_ms)},
+              {"why", job.why},
+              {"error", job.error}});
+}
+
+Status MapTables::WriteNextJob(uint64_t next) {
+  CELLAR_ASSERT(store_.in_transaction());
+  return Put(kJobsTable, "0", {{"next", FormatUint64(next)}});
+}
+
+Status MapTables::DeleteJob(uint64_t number) {
+  CELLAR_ASSERT(store_.in_transaction());
+  return Delete(kJobsTable, FormatUint64(number));
 }
 
 Status MapTables::WriteOption(std::string_view name, std::string_view value) {

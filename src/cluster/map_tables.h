@@ -5,10 +5,12 @@
 //   tablets  table=u64/number=u64 table (its name: keyspace/table), start, end (encoded row keys),
 //                                 set, epoch, version
 //            0/0                  version, floor, next: of the map (map_cache.h)
-//   sets     u64                  id (of the set, 16 hexadecimal digits), joined (Unix ms)
+//   sets     u64                  id (of the set, 16 hexadecimal digits), joined (Unix ms), draining,
+//                                 removed
 //   options  utf8                 value: of each option that has been set
 //   catalog  u64                  change: of the schema, by number, until every set has it
 //                                 (store/catalog_changes.h)
+//   jobs     u64                  tablets that move (cluster/move_jobs.h), by number; 0: next
 //   events   -u64                 time (Unix ms), what, why; the newest kEventsMax, newest first
 //
 // Numbers are decimal texts. Tablets have numbers of their own and not their starts as keys, since
@@ -24,6 +26,7 @@
 #include "cellar/lsn.h"
 #include "cellar/status.h"
 #include "cluster/map_cache.h"
+#include "cluster/move_jobs.h"
 #include "store/catalog_changes.h"
 
 namespace cellar {
@@ -38,8 +41,8 @@ struct ClusterEvent {
 };
 
 // The names of all of them.
-inline constexpr std::string_view kClusterTables[] = {"tablets", "sets", "options", "events",
-                                                      "catalog"};
+inline constexpr std::string_view kClusterTables[] = {"tablets", "sets",    "options",
+                                                      "events",  "catalog", "jobs"};
 
 class MapTables {
  public:
@@ -66,17 +69,33 @@ class MapTables {
   // As if nothing had been there: before the Write of a map that was made anew.
   Status Clear();
   Status WriteSet(uint64_t set, std::string_view id, int64_t unix_ms);
+  enum class SetMark : uint8_t { kDraining, kRemoved };
+  Status MarkSet(uint64_t set, SetMark mark, bool is_so);
   Status WriteChange(const CatalogChange& change);
   // Those up to `number` go. REQUIRES: a transaction.
   Status ForgetChanges(uint64_t number);
   Status WriteOption(std::string_view name, std::string_view value);
   Status AddEvent(const ClusterEvent& event);
 
+  // Null: nothing has moved in a cluster that an older version has begun.
+  const Table* jobs() const;
+  Status CreateJobs();  // if it is not there. REQUIRES: a transaction
+  struct JobRows {
+    std::map<uint64_t, MoveJob> jobs{};
+    uint64_t next{1};
+  };
+  Result<JobRows> Jobs();
+  Status WriteJob(const MoveJob& job);
+  Status WriteNextJob(uint64_t next);
+  Status DeleteJob(uint64_t number);
+
   struct SetRow {
     uint64_t number{0};
     uint64_t id{0};
+    bool draining{false};
+    bool removed{false};  // its number is never used again
   };
-  // CORRUPTION if one is not as it was written.
+  // Also those that were removed. CORRUPTION if one is not as it was written.
   Result<std::vector<SetRow>> Sets();
   // The number of the oldest change that is kept; 0: none is.
   uint64_t FirstChange();

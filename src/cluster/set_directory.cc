@@ -83,17 +83,21 @@ void EncodeClusterSet(const ClusterSet& set, std::string* to) {
   PutVarint64(to, set.tablets);
   PutVarint64(to, set.bytes);
   PutVarint64(to, set.maxmemory);
+  PutVarint64(to, set.draining ? 1 : 0);
   PutVarint64(to, set.members.size());
   for (const ClusterMember& member : set.members) EncodeMember(member, to);
 }
 
 bool DecodeClusterSet(std::string_view* from, ClusterSet* set) {
+  uint64_t draining = 0;
   uint64_t members = 0;
   if (!GetVarint64(from, &set->number) || !GetFixed64(from, &set->id) ||
       !GetFixed64(from, &set->leader) || !GetVarint64(from, &set->catalog) ||
       !GetVarint64(from, &set->tablets) || !GetVarint64(from, &set->bytes) ||
-      !GetVarint64(from, &set->maxmemory) || !GetVarint64(from, &members) || members > kMembersMax)
+      !GetVarint64(from, &set->maxmemory) || !GetVarint64(from, &draining) || draining > 1 ||
+      !GetVarint64(from, &members) || members > kMembersMax)
     return false;
+  set->draining = draining == 1;
   set->members.clear();
   for (uint64_t i = 0; i < members; ++i)
     if (!DecodeMember(from, &set->members.emplace_back())) return false;

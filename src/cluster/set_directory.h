@@ -38,6 +38,7 @@ struct ClusterSet {
   uint64_t tablets{0};
   uint64_t bytes{0};      // memory of the data, at its leader
   uint64_t maxmemory{0};  // of its leader; 0: no limit
+  bool draining{false};   // what it has goes to the others
   friend bool operator==(const ClusterSet&, const ClusterSet&) = default;
 
   // Null: it is no member.
@@ -58,8 +59,8 @@ class SetDirectory {
   void Remove(uint64_t number) { sets_.erase(number); }
   void Clear() { sets_.clear(); }
 
-  // v count { v number, id u64, leader u64, v catalog, v tablets, v bytes, v maxmemory, v members
-  // { node u64, b host, v port, b kind, b state, b version } }
+  // v count { v number, id u64, leader u64, v catalog, v tablets, v bytes, v maxmemory, v draining,
+  // v members { node u64, b host, v port, b kind, b state, b version } }
   void Encode(std::string* to) const;
   // False if these are not the bytes of one; then it is as before.
   [[nodiscard]] bool Decode(std::string_view from);

@@ -48,7 +48,7 @@ TEST_CASE_METHOD(Director, "INIT is one record, and so is END", "[cluster]") {
   REQUIRE(store->last_lsn().seq == before + 1);
   REQUIRE(Check().empty());
   REQUIRE(Starts(map, "t") == "[]");
-  REQUIRE(map.Current(*store).tables().size() == 6);  // with its own
+  REQUIRE(map.Current(*store).tables().size() == 7);  // with its own
   Open();
   REQUIRE(Check().empty());
   REQUIRE(Version() == 1);
@@ -112,7 +112,7 @@ TEST_CASE_METHOD(Director, "The map follows tables that come, go and get other n
   REQUIRE(map.Current(*store).floor() == 0);
   REQUIRE(store->DropTable(Find("u")).ok());
   REQUIRE(map.Tend(*store, term).ok());
-  REQUIRE(map.Current(*store).tables().size() == 5);
+  REQUIRE(map.Current(*store).tables().size() == 6);
   REQUIRE(map.Current(*store).floor() == version + 2);
   REQUIRE(Check().empty());
   // Not in the middle of a transaction.

@@ -7,6 +7,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cluster"))
 
 import catalog_model  # noqa: E402
+import move_model  # noqa: E402
 
 
 class CatalogModel(unittest.TestCase):
@@ -20,6 +21,21 @@ class CatalogModel(unittest.TestCase):
             with self.subTest(fault):
                 found = [catalog_model.check(fault, expires)[0] for expires in (False, True)]
                 self.assertTrue(any(isinstance(each, str) for each in found), found)
+
+
+class MoveModel(unittest.TestCase):
+    def test_without_a_fault(self):
+        for owner in (0, 1):
+            for jobs, writes, changes, attempts in ((1, 1, 1, 2), (1, 0, 1, 3), (1, 2, 1, 2), (2, 1, 0, 2)):
+                states, found = move_model.check("", jobs, writes, changes, attempts, owner)
+                self.assertEqual("", found)
+                self.assertGreater(states, 10_000)
+
+    def test_each_fault_is_found(self):
+        for fault in move_model.FAULTS:
+            with self.subTest(fault):
+                sizes = (3, 0, 0, 2) if fault == "no-floor" else (1, 1, 1, 3 if fault == "restart-unbinds" else 2)
+                self.assertNotEqual("", move_model.check(fault, *sizes)[1])
 
 
 if __name__ == "__main__":

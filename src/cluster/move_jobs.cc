@@ -1,0 +1,165 @@
+// See move_jobs.h.
+#include "cluster/move_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/os/log.h"
+#include "cluster/map_tables.h"
+#include "store/store.h"
+
+namespace cellar {
+namespace {
+
+bool Overlap(const Tablet& a, const Tablet& b) {
+  const bool a_first = !a.end.empty() && a.end <= b.begin;
+  const bool b_first = !b.end.empty() && b.end <= a.begin;
+  return !a_first && !b_first;
+}
+
+Status AsOne(Store& store, const std::function<Status()>& write) {
+  CELLAR_ASSERT(!store.in_transaction());
+  store.BeginTransaction(Store::Atomicity::kAll);
+  Status status = write();
+  if (status.ok())
+    store.CommitTransaction();
+  else
+    store.RollBackTransaction();
+  return status;
+}
+
+}  // namespace
+
+std::string_view MoveJobStateName(MoveJob::State state) {
+  switch (state) {
+    case MoveJob::State::kOrdered:
+      return "ordered";
+    case MoveJob::State::kCancelling:
+      return "cancelling";
+    case MoveJob::State::kCancelled:
+      return "cancelled";
+    case MoveJob::State::kDone:
+      return "done";
+  }
+  return "ordered";
+}
+
+void MoveJobs::Load(Store& store) {
+  MapTables tables(store);
+  const Table* const table = tables.jobs();
+  if (table == nullptr) {
+    jobs_.clear();
+    running_ = 0;
+    next_ = 1;
+    table_id_ = 0;
+    return;
+  }
+  const bool is_known =
+      table_id_ == table->id() && lineage_ == store.lineage() && lsn_ == table->last_lsn();
+  if (is_known || store.in_transaction()) return;
+  Result<MapTables::JobRows> rows = tables.Jobs();
+  if (!rows.ok()) {
+    Log(LogSeverity::kWarning, "The cluster's jobs cannot be read: " + rows.status().text());
+    return;
+  }
+  jobs_ = std::move(rows->jobs);
+  next_ = rows->next;
+  running_ = static_cast<size_t>(std::count_if(
+      jobs_.begin(), jobs_.end(), [](const auto& job) { return !job.second.ended(); }));
+  table_id_ = table->id();
+  lineage_ = store.lineage();
+  lsn_ = table->last_lsn();
+}
+
+const std::map<uint64_t, MoveJob>& MoveJobs::All(Store& store) {
+  Load(store);
+  return jobs_;
+}
+
+const MoveJob* MoveJobs::Find(Store& store, uint64_t number) {
+  Load(store);
+  const auto found = jobs_.find(number);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+const MoveJob* MoveJobs::Of(Store& store, uint64_t table_id, const Tablet& range) {
+  Load(store);
+  for (const auto& [number, job] : jobs_)
+    // Of one that is being cancelled the donor knows nothing any more.
+    if (job.state == MoveJob::State::kOrdered && job.table_id == table_id &&
+        Overlap(job.tablet, range))
+      return &job;
+  return nullptr;
+}
+
+uint64_t MoveJobs::Floor(Store& store) {
+  Load(store);
+  for (const auto& [number, job] : jobs_)
+    if (!job.ended()) return number - 1;
+  return next_ - 1;
+}
+
+Result<uint64_t> MoveJobs::Order(Store& store, MoveJob job) {
+  Load(store);
+  MapTables tables(store);
+  job.number = next_;
+  job.state = MoveJob::State::kOrdered;
+  job.started_ms = store.now_micros() / 1000;
+  const Status done = AsOne(store, [&]() -> Status {
+    RETURN_IF_ERROR(tables.CreateJobs());
+    RETURN_IF_ERROR(tables.WriteJob(job));
+    RETURN_IF_ERROR(tables.WriteNextJob(job.number + 1));
+    return tables.AddEvent({job.started_ms,
+                            fmt::format("job {}: a tablet of {} is to move from set {} to set {}",
+                                        job.number, job.table, job.from, job.to),
+                            job.why});
+  });
+  RETURN_IF_ERROR(done);
+  return job.number;
+}
+
+Status MoveJobs::Note(Store& store, uint64_t number, MoveJob::State state, std::string error) {
+  const MoveJob* const found = Find(store, number);
+  if (found == nullptr || found->ended() || found->state == state) return Status::Ok();
+  MapTables tables(store);
+  MoveJob job = *found;
+  job.state = state;
+  if (!error.empty()) job.error = std::move(error);
+  if (job.ended()) job.ended_ms = store.now_micros() / 1000;
+  return AsOne(store, [&]() -> Status {
+    RETURN_IF_ERROR(tables.WriteJob(job));
+    if (!job.ended()) return Status::Ok();
+    return tables.AddEvent(
+        {job.ended_ms, fmt::format("job {} is {}", number, MoveJobStateName(state)), job.error});
+  });
+}
+
+Status MoveJobs::Tell(Store& store, std::string what, std::string why) {
+  MapTables tables(store);
+  return AsOne(store, [&]() -> Status {
+    return tables.AddEvent({store.now_micros() / 1000, std::move(what), std::move(why)});
+  });
+}
+
+Status MoveJobs::Forget(Store& store, int64_t now_ms) {
+  Load(store);
+  std::vector<uint64_t> old;
+  size_t ended = 0;
+  for (auto job = jobs_.rbegin(); job != jobs_.rend(); ++job) {
+    if (!job->second.ended()) continue;
+    if (++ended > kToldMax || job->second.ended_ms + kToldMs <= now_ms) old.push_back(job->first);
+  }
+  if (old.empty()) return Status::Ok();
+  MapTables tables(store);
+  return AsOne(store, [&]() -> Status {
+    for (const uint64_t number : old) RETURN_IF_ERROR(tables.DeleteJob(number));
+    return Status::Ok();
+  });
+}
+
+}  // namespace cellar

@@ -1,0 +1,83 @@
+// What two sets say to each other while a tablet moves from one to the other, and what set 0 says
+// to the donor: each step is one call (call_frames.h) to who leads the set, each answer its reply,
+// which leaves as every reply does once what it tells of is committed.
+//
+//   kJob     set 0 -> donor        the tablet is to move (again and again, until it has)
+//   kBegin   donor -> recipient    what is there of it? Of nothing, or of an older attempt, begins
+//   kPart    donor -> recipient    a part of the copy, or of what has changed since
+//   kOwn     donor -> recipient    that was all: it is yours
+//   kDrop    set 0 -> recipient    it does not come
+//   kCancel  set 0 -> donor        it is not to move, if it has not been given yet
+//   kSizes   set 0 -> any          how much do its tablets have? (balance_plan.h)
+//   kSplit   set 0 -> owner        the tablet is to be cut at a key
+//
+// A step may come twice, late, and from who leads no more: it is taken by what the set has logged
+// (engine/state/tablet_moves.h), and answered by that.
+//
+//   step    kind u8, cluster u64, job v, floor v, then
+//           kJob    move out, bytes a second v
+//           kBegin  catalog v, move in
+//           kPart   from v, part, ops b
+//           kOwn    from v, part, stamp v, next record number v
+//           kSplit  move out, key b
+//   answer  code u8, end u8, given u8, state b, bytes v, behind v, move in b, text b
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/state/tablet_moves.h"
+
+namespace cellar {
+
+struct MoveStep {
+  enum class Kind : uint8_t {
+    kJob = 0,
+    kBegin = 1,
+    kPart = 2,
+    kOwn = 3,
+    kDrop = 4,
+    kCancel = 5,
+    kSizes = 6,
+    kSplit = 7
+  };
+  Kind kind{Kind::kJob};
+  uint64_t cluster_id{0};
+  uint64_t job{0};
+  uint64_t floor{0};  // all jobs up to it have ended
+  MoveOut out{};
+  uint64_t rate{0};
+  uint64_t catalog{0};
+  MoveIn in{};
+  uint64_t from{0};  // the donor
+  MovePart part{};
+  std::string ops{};  // kSplit: the key
+  int64_t stamp{0};
+  uint64_t record_next{0};
+};
+
+struct MoveAnswer {
+  enum class Code : uint8_t {
+    kOk = 0,     // it goes on; `in` is what is there
+    kWait = 1,   // not now: `text` says why. It is to be asked again
+    kEnded = 2,  // `end`; of one that was refused, `text` says why
+    kStale = 3,  // of an attempt that is not this one, or that cannot go on: `text` says why
+  };
+  Code code{Code::kOk};
+  MoveEnd end{MoveEnd::kCancelled};
+  // Of kJob: how far it is.
+  bool given{false};
+  std::string state{};
+  uint64_t bytes{0};
+  uint64_t behind{0};
+  MoveIn in{};
+  std::string text{};
+};
+
+void EncodeMoveStep(const MoveStep& step, std::string* to);
+[[nodiscard]] bool DecodeMoveStep(std::string_view from, MoveStep* step);
+void EncodeMoveAnswer(const MoveAnswer& answer, std::string* to);
+[[nodiscard]] bool DecodeMoveAnswer(std::string_view from, MoveAnswer* answer);
+
+}  // namespace cellar
