@@ -17,6 +17,7 @@
 #include "replica/set_node.h"
 #include "server/store_config.h"
 #include "store/catalog_changes.h"
+#include "store/move_changes.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -26,8 +27,9 @@ TabletsByTable OwnTablets(const Engine& engine) {
   TabletsByTable tablets;
   for (const Table* table = engine.FindTableFrom(0); table != nullptr;
        table = engine.FindTableFrom(table->id() + 1)) {
-    if (table->tablets() != nullptr && !table->tablets()->list().empty())
-      tablets.emplace(table->id(), table->shared_tablets());
+    if (table->tablets() == nullptr) continue;
+    Tablets::Pointer claimed = ClaimedTablets(engine, *table);
+    if (!claimed->list().empty()) tablets.emplace(table->id(), std::move(claimed));
   }
   return tablets;
 }
@@ -78,6 +80,12 @@ class ClusterLinks::Up final : public PeerHandler {
     std::string body;
     EncodeReport(report, &body);
     Say(FrameKind::kReport, body);
+  }
+  // What the set owns has changed, for good: others wait to hear of it.
+  void ReportTablets() {
+    const Lsn schema = links_.host_.store().schema_lsn();
+    if (!stands() || schema == told_lsn_ || !links_.leads() || !links_.in_cluster()) return;
+    if (links_.set()->set().commit().seq >= schema.seq) ReportIfDue();
   }
   // One that is silent from the beginning is given up.
   void OnTick() {
@@ -239,6 +247,7 @@ class ClusterLinks::Down final : public PeerHandler {
     const auto row = std::find_if(sets.begin(), sets.end(),
                                   [this](const auto& each) { return each.id == set_id_; });
     const bool was = number_.has_value();
+    if (was && row == sets.end()) links_.NoteRemoved(*number_);
     number_ = row == sets.end() ? std::nullopt : std::optional(row->number);
     if (!number_ || *number_ == 0) return;
     if (!report_.leads) {
@@ -252,6 +261,7 @@ class ClusterLinks::Down final : public PeerHandler {
     set.number = *number_;
     set.id = set_id_;
     set.leader = node_;
+    set.draining = row->draining;
     if (services.cluster_view.sets.Put(set)) ++links_.directory_version_;
     const bool has_state = report_.cluster_id != 0;
     if (!was || !told_here_ || has_state != had_state_) {
@@ -340,8 +350,10 @@ class ClusterLinks::Down final : public PeerHandler {
       const auto row = std::find_if(sets.begin(), sets.end(),
                                     [this](const auto& each) { return each.id == set_id_; });
       const bool is_its = row != sets.end() && row->number == state.set && row->number != 0;
-      if (is_its && report.leads)
+      if (is_its && report.leads) {
         links_.host_.services().cluster_map.TakeClaims(state.set, std::move(tablets));
+        ClusterPart::Tend(links_.host_);
+      }
     }
     report_ = std::move(report);
     reported_ = true;
@@ -510,6 +522,7 @@ void ClusterLinks::OnTurn() {
   if (director_.active())
     for (const auto& down : downs_) down->Push();
   if (up_ != nullptr && up_->dead()) up_.reset();
+  if (up_ != nullptr) up_->ReportTablets();
 }
 
 void ClusterLinks::OnTick() {
@@ -678,6 +691,9 @@ std::vector<WaitingSet> ClusterLinks::Waiting() const {
     WaitingSet set{.set = down->report().set, .refusal = down->report().refusal};
     set.set.id = down->set_id();
     set.set.leader = down->node();
+    if (const auto was = host_.services().cluster_map.RemovedAs(host_.store(), set.set.id); was)
+      set.refusal = fmt::format(
+          "data of set {}, which was removed from the cluster (empty it to join)", *was);
     std::erase_if(waiting, [&set](const WaitingSet& each) { return each.set.id == set.set.id; });
     waiting.push_back(std::move(set));
   }
@@ -690,7 +706,26 @@ std::optional<uint64_t> ClusterLinks::WhoLacks(uint64_t catalog) const {
   return director_.active() ? director_.WhoLacks(catalog) : std::optional<uint64_t>(0);
 }
 
+// Nobody waits for it, and nobody is sent to it any more.
+void ClusterLinks::NoteRemoved(uint64_t number) {
+  ClusterView& view = host_.services().cluster_view;
+  if (view.sets.Find(number) == nullptr) return;
+  view.sets.Remove(number);
+  ++directory_version_;
+  director_.RemoveSet(number);
+}
+
 void ClusterLinks::OnAdmitted() {
+  const auto& rows = host_.services().cluster_map.Sets(host_.store());
+  std::vector<uint64_t> gone;
+  for (const auto& [number, set] : host_.services().cluster_view.sets.sets()) {
+    const bool is_there = std::any_of(rows.begin(), rows.end(), [number = number](const auto& row) {
+      return row.number == number;
+    });
+    if (!is_there) gone.push_back(number);
+  }
+  for (const uint64_t number : gone) NoteRemoved(number);
+  if (host_.services().cluster_view.sets.Put(OwnClusterSet(host_))) ++directory_version_;
   for (const auto& down : downs_) down->Judge();
 }
 

@@ -86,6 +86,7 @@ class ClusterLinks final : public DirectorDesk, private CatalogDirector::Teller 
   Down* LeaderOf(uint64_t number) const;
   void ForgetChanges();
   void AdmitWaiting();
+  void NoteRemoved(uint64_t number);
   // --- what the director says
   void TakeSchemaOrder(std::string_view body);
   void TakeUsers(std::string_view text);

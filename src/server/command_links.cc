@@ -23,6 +23,7 @@
 #include "server/connection/connection.h"
 #include "server/local_reads.h"
 #include "server/remote_asks.h"
+#include "server/tablet_mover.h"
 
 namespace cellar {
 namespace {
@@ -76,7 +77,8 @@ CommandLinks::CommandLinks(Host& host, ReplicationHost& dialler)
       local_(std::make_unique<LocalEnd>(*this)),
       asks_(std::make_unique<RemoteAsks>(
           host, [this](uint64_t set) { return AnyLinkTo(set); },
-          [this](uint64_t set) { return LateText(set); })) {}
+          [this](uint64_t set) { return LateText(set); })),
+      mover_(std::make_unique<TabletMover>(host)) {}
 
 CommandLinks::~CommandLinks() = default;
 
@@ -327,7 +329,7 @@ bool CommandLinks::IsLate(const PassedClient& client) const {
          now() - client.since_micros >= host_.services().config.cluster_wait * 1000;
 }
 
-bool CommandLinks::waits() const { return !waiting_.empty() || asks_->waits(); }
+bool CommandLinks::waits() const { return !waiting_.empty() || asks_->waits() || mover_->busy(); }
 
 bool CommandLinks::HoldsBack(Session& session) {
   PassedClient* const client = ClientOf(session);
@@ -478,6 +480,7 @@ void CommandLinks::OnTurn(Lsn released) {
   for (const auto& end : owners_) end->OnTurn();
   for (const auto& end : entries_) end->OnTurn();
   local_->OnTurn();
+  mover_->OnTurn();
   std::erase_if(owners_, [](const auto& end) { return end->dead(); });
   std::erase_if(entries_, [](const auto& end) { return end->dead(); });
 }
@@ -555,13 +558,13 @@ Session* CommandLinks::FindSession(uint64_t id) const {
 }
 
 bool CommandLinks::has_tasks() const {
-  return local_->asks() ||
+  return local_->asks() || mover_->busy() ||
          std::any_of(servants_.begin(), servants_.end(),
                      [](const CommandServant* servant) { return servant->running(); });
 }
 
 bool CommandLinks::tasks_proceed() const {
-  return local_->asks() ||
+  return local_->asks() || mover_->proceeds() ||
          std::any_of(servants_.begin(), servants_.end(), [](CommandServant* servant) {
            return servant->running() && !servant->session().task->waiting;
          });
@@ -569,6 +572,7 @@ bool CommandLinks::tasks_proceed() const {
 
 void CommandLinks::RunTasks(const TaskBudget& budget, bool woken) {
   if (local_->asks()) local_->Deliver();
+  if (woken || mover_->proceeds()) mover_->Step();
   // Who comes last today comes first next time.
   for (size_t left = servants_.size(); left > 0 && !budget.Spent(); --left) {
     next_servant_ = (next_servant_ + 1) % servants_.size();

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "cluster/entry_link.h"
+#include "cluster/move_desk.h"
 #include "cluster/set_targets.h"
 #include "commands/cluster/command_route.h"
 #include "commands/dispatch/command_passing.h"
@@ -49,6 +50,7 @@
 namespace cellar {
 
 class RemoteAsks;
+class TabletMover;
 
 class CommandLinks final : public CommandPassing, private CallServants, private CommandServantHost {
  public:
@@ -93,6 +95,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   PeerHandler* Accept(PeerLink* link, uint64_t node);
   // Of commands that go over several sets.
   RemoteCalls& remote();
+  MoveDesk& moves();
   // At the end of a turn, when replies may be told up to `released`.
   void OnTurn(Lsn released);
   void OnRoleChanged();
@@ -210,6 +213,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   std::vector<std::unique_ptr<OwnerEnd>> owners_;
   std::unique_ptr<LocalEnd> local_;
   std::unique_ptr<RemoteAsks> asks_;
+  std::unique_ptr<TabletMover> mover_;
   SetTargets targets_;
   std::vector<PassedClient*> waiting_;
   std::map<uint64_t, Unblocked> unblockings_;  // by ticket

@@ -11,6 +11,7 @@
 #include "server/command_link_ends.h"
 #include "server/command_links.h"
 #include "server/remote_asks.h"
+#include "server/tablet_mover.h"
 
 namespace cellar {
 namespace {
@@ -143,6 +144,8 @@ std::string CommandLinks::LateText(uint64_t number) const {
 }
 
 RemoteCalls& CommandLinks::remote() { return *asks_; }
+
+MoveDesk& CommandLinks::moves() { return *mover_; }
 
 // --- who calls
 

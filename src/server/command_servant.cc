@@ -21,6 +21,7 @@
 #include "replica/replication.h"
 #include "replica/set_node.h"
 #include "server/local_reads.h"
+#include "server/move_calls.h"
 
 namespace cellar {
 
@@ -63,10 +64,23 @@ CallServant::Readiness CommandServant::MayExecute(std::string_view text, uint8_t
   if (set == nullptr || set->is_witness() || session_.ending()) return Readiness::kNever;
   if (!set->open()) return set->set().leads() ? Readiness::kLater : Readiness::kNever;
   if (host_.routes() && !IsOwners(text)) return Readiness::kOtherSet;
+  if (host_.routes() && SchemaWaits(text)) return Readiness::kLater;
   if (session_.output.size() - head_ >= Session::kOutputPauseBytes) return Readiness::kLater;
   const bool writes = (flags & kCallWrites) != 0;
   if (host_.all_paused() || (writes && host_.writes_paused())) return Readiness::kLater;
   return set->may_append() ? Readiness::kNow : Readiness::kLater;
+}
+
+// As long as at the client's own node; then the store refuses it.
+bool CommandServant::SchemaWaits(std::string_view text) {
+  bool waits = false;
+  (void)VisitCall(text, [&](std::span<const std::string_view> words, bool) {
+    const CommandEntry* const command = CommandOf(words);
+    waits = waits || (command != nullptr && WaitsForTablets(host_, *command));
+  });
+  const int64_t now = host_.clock().MonotonicMicros();
+  if (!waits || schema_since_micros_ == 0) schema_since_micros_ = waits ? now : 0;
+  return waits && now - schema_since_micros_ < host_.services().config.cluster_wait * 1000;
 }
 
 // Of several commands, each: an EXEC is carried out whole or not at all.
@@ -103,6 +117,7 @@ bool CommandServant::Execute(std::string_view text, uint8_t flags) {
   std::optional<CallPiece> piece;
   const Status read = VisitCall(text, [&](std::span<const std::string_view> words, bool last) {
     if (!done) return;
+    if (MoveCalls::Is(words)) return MoveCalls::Run(host_, session_, words);
     if (CallPiece::Is(words)) {
       piece = CallPiece::Parse(words);
       return;

@@ -78,6 +78,8 @@ class CommandServant final : public CallServant {
   const CommandEntry* CommandOf(std::span<const std::string_view> words) const;
   // Whether its own set has all that the call concerns.
   bool IsOwners(std::string_view text) const;
+  // It changes the schema, and a tablet is between two sets.
+  bool SchemaWaits(std::string_view text);
   bool IsOfOthersUsers(const CommandEntry* command) const;
   // It reads feeds, and they do not show yet what its client was told of.
   bool FeedsLag(const CommandEntry* command);
@@ -98,6 +100,7 @@ class CommandServant final : public CallServant {
   int64_t lags_since_micros_{0};  // a read of feeds has waited since (monotonic); 0: none waits
   // Of calls with kCallTells; the entry is told of the older ones, which are still to be released,
   // as of what others write.
+  int64_t schema_since_micros_{0};  // a change of the schema has waited since (monotonic)
   struct Written {
     WrittenSteps steps;
     Lsn last;

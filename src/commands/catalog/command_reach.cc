@@ -13,13 +13,23 @@ struct NamedReach {
 
 // Those whose row in the command table does not tell.
 constexpr NamedReach kReaches[] = {
-    {"exec", CommandReach::kExec},           {"watch", CommandReach::kTables},
-    {"crows", CommandReach::kRows},          {"table|sample", CommandReach::kRange},
-    {"table|info", CommandReach::kInfo},     {"family|info", CommandReach::kInfo},
-    {"index|info", CommandReach::kInfo},     {"tablet|split", CommandReach::kBounds},
-    {"tablet|merge", CommandReach::kBounds}, {"tablet|route", CommandReach::kSureRow},
-    {"copy", CommandReach::kCopy},           {"snapshot|create", CommandReach::kSnapshot},
-    {"acl|setuser", CommandReach::kUsers},   {"acl|deluser", CommandReach::kUsers},
+    {"exec", CommandReach::kExec},
+    {"watch", CommandReach::kTables},
+    {"crows", CommandReach::kRows},
+    {"table|sample", CommandReach::kRange},
+    {"table|info", CommandReach::kInfo},
+    {"family|info", CommandReach::kInfo},
+    {"index|info", CommandReach::kInfo},
+    {"tablet|split", CommandReach::kBounds},
+    {"tablet|merge", CommandReach::kBounds},
+    {"tablet|route", CommandReach::kSureRow},
+    {"tablet|move", CommandReach::kSchema},
+    {"tablet|cancel", CommandReach::kSchema},
+    {"tablet|jobs", CommandReach::kSchema},
+    {"copy", CommandReach::kCopy},
+    {"snapshot|create", CommandReach::kSnapshot},
+    {"acl|setuser", CommandReach::kUsers},
+    {"acl|deluser", CommandReach::kUsers},
     {"heat", CommandReach::kNode},
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -143,6 +144,48 @@ void CmdClusterAdmit(CommandContext& ctx) {
   ctx.Fail(fmt::format("ERR no set at {} has asked", word));
 }
 
+// CLUSTER DRAIN, UNDRAIN and REMOVE n.
+void ChangeSet(CommandContext& ctx,
+               const std::function<Status(ClusterMap&, uint64_t set, std::string why)>& change) {
+  ASSIGN_OR_REPLY(ctx, const uint64_t set, ParseCount("set", ctx.args[2], 0));
+  if (!ClusterPart::IsOfCluster(ctx)) return;
+  Services& services = ctx.host.services();
+  if (services.director == nullptr || !ClusterPart::Directs(ctx.host))
+    return ctx.Fail("TRYAGAIN this node does not lead set 0");
+  ClusterPart::Tend(ctx.host);
+  const ClusterTelling telling(ctx.host);
+  const Status status = change(services.cluster_map, set, "asked by " + ctx.session.user_name);
+  ctx.DependsOn(ctx.host.last_lsn());
+  if (!status.ok()) return ctx.Fail(status);
+  services.director->OnAdmitted();
+  if (services.moves != nullptr) services.moves->OnSets();
+  ctx.reply.Ok();
+}
+
+void CmdClusterDrain(CommandContext& ctx) {
+  ChangeSet(ctx, [&ctx](ClusterMap& map, uint64_t set, std::string why) {
+    return map.Drain(ctx.store(), set, true, std::move(why));
+  });
+}
+
+void CmdClusterUndrain(CommandContext& ctx) {
+  ChangeSet(ctx, [&ctx](ClusterMap& map, uint64_t set, std::string why) {
+    return map.Drain(ctx.store(), set, false, std::move(why));
+  });
+}
+
+void CmdClusterRemove(CommandContext& ctx) {
+  ChangeSet(ctx, [&ctx](ClusterMap& map, uint64_t set, std::string why) {
+    for (const auto& [number, job] : ctx.host.services().move_jobs.All(ctx.store())) {
+      const bool is_dropped = job.state == MoveJob::State::kCancelling && job.to == set;
+      if (!job.ended() && !is_dropped && (job.from == set || job.to == set)) {
+        return Status::Error(ErrorCode::kErr, fmt::format("job {} of set {} goes on", number, set));
+      }
+    }
+    return map.Remove(ctx.store(), set, std::move(why));
+  });
+}
+
 void CmdClusterInfo(CommandContext& ctx) {
   if (!ClusterPart::IsOfCluster(ctx)) return;
   constexpr std::string_view kSection[] = {"cluster"};
@@ -275,6 +318,14 @@ constexpr Command kSubcommands[] = {
     Disabled("countkeysinslot", 3, "slot"),
     Disabled("delslots", -3, "slot..."),
     Disabled("delslotsrange", -4, "(start-slot end-slot)..."),
+    {.name = "drain",
+     .arity = 3,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "What a set owns is to go to the others.",
+     .complexity = "O(1), and the moves in the background",
+     .syntax = "set",
+     .handler = CmdClusterDrain},
     {.name = "end",
      .arity = 2,
      .flags = kDirectors,
@@ -322,6 +373,14 @@ constexpr Command kSubcommands[] = {
     Disabled("myid", 2, ""),
     Disabled("myshardid", 2, ""),
     Disabled("nodes", 2, ""),
+    {.name = "remove",
+     .arity = 3,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "A set that owns nothing is part of the cluster no more.",
+     .complexity = "O(n) where n is the number of tablets",
+     .syntax = "set",
+     .handler = CmdClusterRemove},
     Disabled("replicas", 3, "node-id"),
     Disabled("replicate", 3, "node-id"),
     Disabled("reset", -2, "[HARD|SOFT]"),
@@ -338,6 +397,14 @@ constexpr Command kSubcommands[] = {
     Disabled("shards", 2, ""),
     Disabled("slaves", 3, "node-id"),
     Disabled("slots", 2, ""),
+    {.name = "undrain",
+     .arity = 3,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "A set takes tablets again.",
+     .complexity = "O(1)",
+     .syntax = "set",
+     .handler = CmdClusterUndrain},
     HelpSubcommand("cluster"),
 };
 

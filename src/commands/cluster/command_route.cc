@@ -352,11 +352,24 @@ const MapCache& MapOf(Host& host) {
   return services.cluster_view.map;
 }
 
+bool WaitsForTablets(Host& host, const CommandEntry& command) {
+  if (command.reach != CommandReach::kSchema || !command.Has(kWrite)) return false;
+  const TabletMoves& moves = host.store().engine().cluster().moves;
+  const auto is_given = [](const auto& move) { return move.second.given; };
+  const auto may_be_given = [](const auto& move) { return move.second.binds; };
+  return std::any_of(moves.out().begin(), moves.out().end(), is_given) ||
+         std::any_of(moves.in().begin(), moves.in().end(), may_be_given);
+}
+
 CommandRoute RouteOf(Host& host, const Session& session, const CommandEntry& command,
                      Arguments args) {
   // Most concern nothing, and cost no more than this.
   if (command.reach == CommandReach::kNode) return {};
   const SetNode* const set = host.replication().set();
+  if (WaitsForTablets(host, command)) {
+    return {CommandRoute::Kind::kUnknown, 0, 0,
+            "TRYAGAIN a tablet is on its way from one set to another"};
+  }
   return FindRoute({.store = host.store(),
                     .map = &MapOf(host),
                     .own_set = host.store().engine().cluster().set,

@@ -60,6 +60,10 @@ CommandRoute FindRoute(const RouteSources& sources, const CommandEntry& command,
 CommandRoute RouteOf(Host& host, const Session& session, const CommandEntry& command,
                      Arguments args);
 
+// Whether the command changes the schema while a tablet is between this set and another one: it
+// waits for the milliseconds that takes. REQUIRES: a cluster.
+bool WaitsForTablets(Host& host, const CommandEntry& command);
+
 // Whether the own set has all that the command concerns. REQUIRES: a cluster.
 bool BelongsToOwnSet(Host& host, std::string_view keyspace, const CommandEntry& command,
                      Arguments args);

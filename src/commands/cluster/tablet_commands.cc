@@ -15,6 +15,7 @@
 #include "commands/cluster/cluster_commands.h"
 #include "commands/cluster/cluster_part.h"
 #include "commands/cluster/command_route.h"
+#include "commands/cluster/move_commands.h"
 #include "commands/replies/visible_table.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/reports/help.h"
@@ -240,6 +241,24 @@ constexpr KeySpec kWritten{.first = 2, .access = KeyAccess::kWrite, .scope = Key
 constexpr uint32_t kOwners = kAdmin | kWrite | kNoScript | kNoMulti;
 
 constexpr Command kTabletSubcommands[] = {
+    {.name = "cancel",
+     .arity = 3,
+     .flags = kOwners,
+     .categories = kCategorySchema,
+     .group = "cluster",
+     .summary = "Cancels a job that moves a tablet, unless the other set owns it already.",
+     .complexity = "O(1)",
+     .syntax = "job",
+     .handler = CmdTabletCancel},
+    {.name = "jobs",
+     .arity = 2,
+     .flags = kReadonly,
+     .categories = kCategorySchema,
+     .group = "cluster",
+     .summary = "Returns the tablets that move, and those that have within the last hour.",
+     .complexity = "O(n) where n is the number of jobs",
+     .syntax = "",
+     .handler = CmdTabletJobs},
     {.name = "list",
      .arity = -2,
      .flags = kReadonly | kNoMandatoryKeys,
@@ -260,6 +279,17 @@ constexpr Command kTabletSubcommands[] = {
      .complexity = "O(n) where n is the number of tablets of the table",
      .syntax = "table row",
      .handler = CmdTabletMerge},
+    {.name = "move",
+     .arity = -6,
+     .flags = kOwners,
+     .categories = kCategorySchema,
+     .keys = kWritten,
+     .group = "cluster",
+     .summary = "Moves the tablet of a row to another set; returns the number of the job, or OK "
+                "when it is there.",
+     .complexity = "O(1), and the copy in the background",
+     .syntax = "table row TO set [WAIT ms]",
+     .handler = CmdTabletMove},
     {.name = "route",
      .arity = -4,
      .flags = kReadonly,

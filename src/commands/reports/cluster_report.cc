@@ -34,6 +34,7 @@ std::string SetLeaderText(Host& host) {
 
 std::string_view SetStateOf(const ClusterSet& set) {
   if (set.leader == 0) return "no-leader";
+  if (set.draining) return "draining";
   return set.tablets == 0 ? "empty" : "ok";
 }
 
@@ -61,6 +62,12 @@ ClusterSet OwnClusterSet(Host& host) {
   set.tablets = engine.cluster().active() ? TabletsOwned(engine) : 0;
   set.bytes = host.data_figures().bytes;
   set.maxmemory = static_cast<uint64_t>(host.services().config.maxmemory);
+  if (const ClusterSet* known = host.services().cluster_view.sets.Find(set.number))
+    set.draining = known->draining;
+  if (set.number == 0 && engine.cluster().active()) {
+    const auto& rows = host.services().cluster_map.Sets(host.store());
+    set.draining = !rows.empty() && rows[0].draining;
+  }
   return set;
 }
 

@@ -539,7 +539,18 @@ void ClusterFields(Host& host, InfoWriter& out) {
   out.Field("cluster_map_version", map.version());
   out.Field("cluster_catalog", store.engine().cluster().catalog);
   out.Field("cluster_tablets_owned", report.tablets);
+  const TabletMoves& moves = store.engine().cluster().moves;
+  out.Field("cluster_tablets_given", moves.out().size());
+  out.Field("cluster_tablets_staged", moves.in().size());
+  const MoveFigures moved =
+      host.services().moves == nullptr ? MoveFigures{} : host.services().moves->figures();
+  out.Field("cluster_rows_to_purge", moved.purges ? 1 : 0);
+  out.Field("cluster_jobs_done", moved.done);
+  out.Field("cluster_jobs_cancelled", moved.cancelled);
+  out.Field("cluster_pause_us_max", moved.pause_micros_max);
   if (!directs) return;
+  (void)host.services().move_jobs.All(store);
+  out.Field("cluster_jobs_running", host.services().move_jobs.running());
   for (const auto& [number, set] : sets.sets()) {
     const ClusterMember* const leader = set.Find(set.leader);
     out.Field(fmt::format("set{}", number),

@@ -8,6 +8,8 @@
 #include "cluster/cluster_map.h"
 #include "cluster/cluster_view.h"
 #include "cluster/director_desk.h"
+#include "cluster/move_desk.h"
+#include "cluster/move_jobs.h"
 #include "cluster/table_cuts.h"
 #include "commands/acl/acl.h"
 #include "commands/catalog/command_table.h"
@@ -41,8 +43,10 @@ struct Services {
   HeatMap heat;
   HotKeys hot_keys;
   ClusterMap cluster_map;
+  MoveJobs move_jobs;
   ClusterView cluster_view;
   DirectorDesk* director{nullptr};
+  MoveDesk* moves{nullptr};
   TableCuts table_cuts;
   RemoteCalls* remote{nullptr};     // null: no other set can be asked
   const CallPiece* piece{nullptr};  // what the command at hand is asked for alone; null: all

@@ -1,0 +1,122 @@
+// See move_calls.h.
+#include "server/move_calls.h"
+
+#include <string>
+#include <utility>
+
+#include "base/assert.h"
+#include "cluster/call_frames.h"
+#include "commands/cluster/reply_reader.h"
+#include "commands/session/host.h"
+#include "commands/session/services.h"
+#include "server/store_party.h"
+#include "store/store.h"
+#include "store/tablet_changes.h"
+#include "store/tablet_sizes.h"
+
+namespace cellar {
+namespace {
+
+constexpr std::string_view kContainerWord{"CLUSTER"};
+constexpr std::string_view kStepWord{"STEP"};
+
+MoveAnswer AnswerSplit(Store& store, const MoveStep& step) {
+  MoveAnswer answer;
+  Table* const table = store.TableById(step.out.table_id);
+  const Status status = table == nullptr
+                            ? Status::Error(ErrorCode::kNoTable, "the table is gone")
+                            : TabletChanges(store).SplitAt(*table, step.out.tablet, step.ops);
+  if (status.ok()) return answer;
+  answer.code = MoveAnswer::Code::kWait;
+  answer.text = status.text();
+  return answer;
+}
+
+MoveAnswer Answer(Host& host, const MoveStep& step) {
+  Store& store = host.store();
+  const ClusterState& cluster = store.engine().cluster();
+  const bool is_own = cluster.active() && step.cluster_id == cluster.cluster_id;
+  if (is_own && step.kind == MoveStep::Kind::kSizes) {
+    MoveAnswer answer;
+    EncodeTabletSizes(TabletSizesOf(store.engine()), &answer.text);
+    return answer;
+  }
+  if (is_own && step.kind == MoveStep::Kind::kSplit) return AnswerSplit(store, step);
+  StoreParty party(host);
+  return AnswerMoveStep(party, step);
+}
+
+}  // namespace
+
+bool MoveCalls::Is(std::span<const std::string_view> words) {
+  return words.size() == 3 && words[0] == kContainerWord && words[1] == kStepWord;
+}
+
+void MoveCalls::Run(Host& host, Session& session, std::span<const std::string_view> words) {
+  CELLAR_ASSERT(Is(words));
+  const size_t position = session.output.size();
+  MoveStep step;
+  if (!DecodeMoveStep(words[2], &step)) {
+    session.writer().Error("ERR that is no step of a move");
+    return;
+  }
+  MoveAnswer answer = Answer(host, step);
+  MoveDesk* const desk = host.services().moves;
+  if (step.kind == MoveStep::Kind::kJob && desk != nullptr) {
+    if (const auto progress = desk->DonorProgress(step.job); progress) {
+      answer.state = progress->state;
+      answer.bytes = progress->bytes;
+      answer.behind = progress->behind;
+      answer.text = progress->why;
+    }
+    desk->NoteRate(step.rate);
+    desk->Wake();
+  }
+  std::string bytes;
+  EncodeMoveAnswer(answer, &bytes);
+  session.writer().Bulk(bytes);
+  // What it tells of may have been logged before it came.
+  session.AddGate(position, host.last_lsn());
+}
+
+MoveCalls::MoveCalls(Host& host) : host_(host) {
+  session_.user_name = "default";
+  session_.keyspace = "0";
+}
+
+RemoteCalls& MoveCalls::remote() const {
+  CELLAR_ASSERT(host_.services().remote != nullptr);
+  return *host_.services().remote;
+}
+
+uint64_t MoveCalls::Ask(uint64_t set, const MoveStep& step) {
+  std::string bytes;
+  EncodeMoveStep(step, &bytes);
+  std::string text;
+  const std::string_view words[] = {kContainerWord, kStepWord, bytes};
+  PutCallCount(1, &text);
+  PutCallWords(words, &text);
+  return remote().Ask(session_, set, std::move(text), false);
+}
+
+bool MoveCalls::IsPending(uint64_t ticket) const {
+  return remote().AnswerTo(ticket).state == RemoteCalls::State::kPending;
+}
+
+std::optional<MoveAnswer> MoveCalls::Take(uint64_t ticket) {
+  const RemoteCalls::Answer& answer = remote().AnswerTo(ticket);
+  CELLAR_ASSERT(answer.state != RemoteCalls::State::kPending);
+  std::optional<MoveAnswer> taken;
+  if (answer.state == RemoteCalls::State::kAnswered) {
+    ReplyReader reader(answer.bytes);
+    std::string_view bytes;
+    MoveAnswer read;
+    if (reader.Bulk(&bytes) && DecodeMoveAnswer(bytes, &read)) taken = std::move(read);
+  }
+  remote().Forget(ticket);
+  return taken;
+}
+
+void MoveCalls::Forget(uint64_t ticket) { remote().Forget(ticket); }
+
+}  // namespace cellar

@@ -1,0 +1,211 @@
+// See store_party.h.
+#include "server/store_party.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/text/quote.h"
+#include "commands/config/config.h"
+#include "commands/session/services.h"
+#include "replica/replication.h"
+#include "store/store.h"
+#include "store/tablet_changes.h"
+
+namespace cellar {
+namespace {
+
+// What a turn does of a copy, or of a purge: about a millisecond.
+constexpr size_t kPartBytes{128 << 10};
+constexpr uint64_t kPurgeCells{2'000};
+// Beyond this part of maxmemory nothing is taken in.
+constexpr uint64_t kRoomPercent{85};
+
+}  // namespace
+
+class StoreParty::Source final : public MoveSource {
+ public:
+  Source(StoreParty& party, Table& table, const MoveOut& move)
+      : party_(party),
+        lineage_(party.host_.store().lineage()),
+        begin_(party.changes().Mark()),
+        copy_(std::in_place, table, move.tablet),
+        tail_(party.changes().TailOf(move, begin_)) {
+    party_.sources_.insert(this);
+  }
+  Source(StoreParty& party, const MoveOut& move, const LogMark& from)
+      : party_(party),
+        lineage_(party.host_.store().lineage()),
+        begin_(from),
+        tail_(party.changes().TailOf(move, from)) {
+    party_.sources_.insert(this);
+  }
+  ~Source() override {
+    party_.sources_.erase(this);
+    party_.Retain();
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  uint64_t segment() const { return tail_.segment(); }
+  // Whether the log has all that it is going to need.
+  bool Look() {
+    Store& store = party_.host_.store();
+    if (lineage_ != store.lineage()) return false;
+    const Status status = tail_.Update(store.journal(), store.applied_lsn());
+    if (!status.ok()) return false;
+    round_bytes_ = tail_.bytes_behind();
+    party_.Retain();
+    return true;
+  }
+
+  // --- MoveSource
+  // What is not committed nobody else is told.
+  Got Copy(std::string* ops) override {
+    if (!copy_) return Got::kAll;
+    if (party_.host_.released_lsn() < begin_.lsn) return Got::kWait;
+    builder_.Reset();
+    const bool more = copy_->Next(kPartBytes, &builder_);
+    *ops = builder_.Since(kMutationBeginBytes);
+    if (more) return Got::kMore;
+    copy_.reset();
+    return Got::kAll;
+  }
+  Got Tail(std::string* ops, LogMark* through) override {
+    if (behind_ && !Look()) return Got::kLost;
+    behind_ = false;
+    builder_.Reset();
+    while (!behind_ && builder_.size() < kPartBytes) {
+      const LogMark before = tail_.through();
+      Result<bool> all = tail_.Next(&builder_);
+      if (!all.ok()) return Got::kLost;
+      behind_ = *all;
+      // A piece in which nothing is to be told is as much work as another one.
+      if (!behind_ && tail_.through() == before) break;
+    }
+    *ops = builder_.Since(kMutationBeginBytes);
+    *through = tail_.through();
+    // Who waits for what is not on disk does not wait for the next second.
+    Journal& journal = party_.host_.store().journal();
+    if (behind_ && journal.durable_appended() < journal.appended()) journal.RequestSync();
+    return behind_ ? Got::kAll : Got::kMore;
+  }
+  // What has come since somebody looked is about as much as had come until then.
+  uint64_t bytes_behind() const override { return std::max(round_bytes_, tail_.bytes_behind()); }
+
+ private:
+  StoreParty& party_;
+  const uint64_t lineage_;
+  const LogMark begin_;
+  std::optional<RangeCopy> copy_;
+  RangeTail tail_;
+  MutationBuilder builder_;
+  uint64_t round_bytes_{UINT64_MAX};  // of the log, when somebody looked
+  bool behind_{true};                 // all has been read that there was when somebody looked
+};
+
+StoreParty::~StoreParty() { CELLAR_ASSERT(sources_.empty()); }
+
+void StoreParty::Retain() {
+  if (host_.loading()) return;
+  uint64_t first = 0;
+  for (const Source* source : sources_) {
+    if (source->segment() != 0 && (first == 0 || source->segment() < first))
+      first = source->segment();
+  }
+  if (first == std::exchange(retained_, first)) return;
+  changes().Retain(first);
+}
+
+Result<bool> StoreParty::Purge() { return changes().Purge(kPurgeCells); }
+
+const Table* StoreParty::TableOf(uint64_t table_id) const {
+  return host_.store().TableById(table_id);
+}
+
+const TabletMoves& StoreParty::moves() const { return host_.store().engine().cluster().moves; }
+
+uint64_t StoreParty::cluster_id() const { return host_.store().engine().cluster().cluster_id; }
+
+uint64_t StoreParty::set() const { return host_.store().engine().cluster().set; }
+
+uint64_t StoreParty::catalog() const { return host_.store().engine().cluster().catalog; }
+
+uint32_t StoreParty::term() const { return host_.replication().term(); }
+
+bool StoreParty::HasTable(uint64_t table_id) const { return TableOf(table_id) != nullptr; }
+
+bool StoreParty::Owns(uint64_t table_id, const Tablet& tablet) const {
+  const Table* const table = TableOf(table_id);
+  const Tablet* const owned = table == nullptr ? nullptr : table->tablets()->Find(tablet.begin);
+  return owned != nullptr && *owned == tablet;
+}
+
+bool StoreParty::OwnsPart(uint64_t table_id, const Tablet& tablet) const {
+  const Table* const table = TableOf(table_id);
+  return table != nullptr && WithTablet(*table->tablets(), tablet) == nullptr;
+}
+
+std::string StoreParty::WhyKept(const MoveOut& move) const {
+  const Table* const table = TableOf(move.table_id);
+  if (table->fixed()) return "the cluster's own tables stay at set 0";
+  for (const NamedSnapshot* snapshot : host_.store().engine().snapshots().All()) {
+    if (snapshot->keyspace == table->keyspace() && snapshot->Find(table->name()) != nullptr)
+      return "snapshot " + Quote(snapshot->name) + " holds the table";
+  }
+  return {};
+}
+
+std::string StoreParty::WhyNoRoom(const MoveIn& move) const {
+  const auto limit = static_cast<uint64_t>(host_.services().config.maxmemory);
+  if (limit != 0 && host_.memory_used_bytes() > limit / 100 * kRoomPercent)
+    return "the set is full";
+  (void)move;
+  const Status fits = CheckTabletsFit(host_.store().engine(), 1);
+  return fits.ok() ? std::string() : fits.text();
+}
+
+bool StoreParty::RowsAreHeld(uint64_t table_id) const {
+  const Table* const table = TableOf(table_id);
+  return table != nullptr && table->rows_are_held();
+}
+
+LogMark StoreParty::Mark() const { return changes().Mark(); }
+
+int64_t StoreParty::stamp() const { return host_.store().engine().stamp(); }
+
+uint64_t StoreParty::record_next(uint64_t table_id) const {
+  const Table* const table = TableOf(table_id);
+  return table == nullptr ? 0 : table->counters().record_number_next;
+}
+
+Status StoreParty::Begin(uint64_t job, const MoveOut& move) { return changes().Begin(job, move); }
+Status StoreParty::Give(uint64_t job) { return changes().Give(job); }
+Status StoreParty::Done(uint64_t job) { return changes().Done(job); }
+Status StoreParty::Cancel(uint64_t job) { return changes().Cancel(job); }
+Status StoreParty::Raise(uint64_t floor) { return changes().Raise(floor); }
+Status StoreParty::Stage(uint64_t job, const MoveIn& move) { return changes().Stage(job, move); }
+
+Status StoreParty::Fill(uint64_t job, const MovePart& part, std::string_view ops) {
+  return changes().Fill(job, part, ops);
+}
+
+Status StoreParty::Own(uint64_t job, const MovePart& part, int64_t stamp, uint64_t record_next) {
+  return changes().Own(job, part, stamp, record_next);
+}
+
+Result<bool> StoreParty::PurgeStage(const MoveIn& move) {
+  return changes().PurgeStage(move, kPurgeCells);
+}
+
+std::unique_ptr<MoveSource> StoreParty::Open(const MoveOut& move, const LogMark* from) {
+  Table* const table = host_.store().TableById(move.table_id);
+  if (table == nullptr) return nullptr;
+  auto source = from == nullptr ? std::make_unique<Source>(*this, *table, move)
+                                : std::make_unique<Source>(*this, move, *from);
+  if (!source->Look()) return nullptr;
+  return source;
+}
+
+}  // namespace cellar

@@ -1,0 +1,61 @@
+// TabletBalancer: the director's rounds: what all sets say that their tablets have, every few
+// seconds, and what PlanBalance makes of it (cluster/balance_plan.h) as jobs and splits, each with
+// its reason in CLUSTER EVENTS.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/balance_plan.h"
+#include "commands/session/host.h"
+#include "server/move_calls.h"
+#include "store/tablet_sizes.h"
+
+namespace cellar {
+
+class TabletBalancer {
+ public:
+  TabletBalancer(Host& host, MoveCalls& calls) : host_(host), calls_(calls) {}
+
+  // REQUIRES: this node directs.
+  void Step();
+  // This node directs no more, or is a new director.
+  void Stop();
+  // A round is due, or under way.
+  bool busy() const { return asking_ || now() >= next_micros_; }
+  // Bytes a second that a donor copies.
+  uint64_t rate() const { return Option("tablet-move-rate"); }
+  // At once: a set drains, a job has ended.
+  void Hurry() { next_micros_ = std::min(next_micros_, now() + kHurryMicros); }
+
+ private:
+  static constexpr int64_t kRoundMicros{5'000'000};
+  static constexpr int64_t kHurryMicros{300'000};
+  static constexpr int64_t kAnswerMicros{2'000'000};
+
+  struct Asked {
+    uint64_t ticket{0};
+    std::optional<std::vector<TabletSize>> sizes{};
+  };
+  int64_t now() const { return host_.clock().MonotonicMicros(); }
+  void Ask();
+  bool TakeAnswers();
+  BalanceInput MakeInput() const;
+  uint64_t Option(std::string_view name) const;
+  std::string OptionText(std::string_view name) const;
+  void Carry(const BalanceInput& input, const BalanceStep& step);
+
+  Host& host_;
+  MoveCalls& calls_;
+  bool asking_{false};
+  int64_t next_micros_{0};
+  int64_t asked_micros_{0};
+  std::map<uint64_t, Asked> asked_;  // by set
+  std::vector<uint64_t> splits_;     // tickets
+};
+
+}  // namespace cellar
