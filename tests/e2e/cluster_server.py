@@ -6,7 +6,7 @@ and who comes where is drawn for each test from a seed, which is printed and may
 
 What one server answers is what the cluster must answer. EXCEPTIONS says where that cannot be: what is skipped, which tests
 ask things of one process, and whose tables stay in one piece. What each node has for itself (options, the clock) is set on
-all nodes. With CELLAR_CHAOS=1 tablets are split and merged all the time.
+all nodes. With CELLAR_CHAOS=1 tablets move, are split and merged all the time.
 """
 
 import contextlib
@@ -255,7 +255,7 @@ class ClusterServer(CellarServer):
         yield ("bool", "true")
 
     def make_chaos(self, end, seed):
-        """Splits and merges tablets until `end`; refusals are none of its business."""
+        """Moves, splits and merges tablets until `end`; refusals are none of its business."""
         rng = random.Random(seed)
         while not end.is_set():
             try:
@@ -263,7 +263,10 @@ class ClusterServer(CellarServer):
                     _, tablets = client.execute_command("TABLET LIST")
                     tablets = [dict(zip(*[iter(tablet)] * 2)) for tablet in tablets]
                     tablet = rng.choice([each for each in tablets if not each[b"table"].startswith(b"_cluster/")])
-                    if rng.random() < 0.5:
+                    choice = rng.random()
+                    if choice < 0.4:
+                        client.execute_command("TABLET MOVE", tablet[b"table"], tablet[b"start"], "TO", rng.randrange(SETS), "WAIT", 300)
+                    elif choice < 0.7:
                         row = rng.choice(TEXTS if rng.random() < 0.7 else SIGNED)
                         client.execute_command("TABLET SPLIT", tablet[b"table"], row)
                     else:

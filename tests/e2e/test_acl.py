@@ -22,8 +22,8 @@ acl|users acl|whoami asking backup|abort backup|cleanup backup|help backup|list 
 backup|status bgrewriteaof bgsave client|caching client|capa client|getname client|getredir client|help client|id
 client|info client|kill client|list client|no-evict client|no-touch client|pause client|reply client|setinfo
 client|setname client|tracking client|trackinginfo client|unblock client|unpause cluster|addslots
-cluster|addslotsrange cluster|admit cluster|bumpepoch cluster|config cluster|end cluster|events cluster|init cluster|map
-cluster|sets debug|cluster cluster|count-failure-reports cluster|countkeysinslot cluster|delslots
+cluster|addslotsrange cluster|admit cluster|bumpepoch cluster|config cluster|drain cluster|undrain cluster|remove cluster|end
+cluster|events cluster|init cluster|map cluster|sets debug|cluster cluster|count-failure-reports cluster|countkeysinslot cluster|delslots
 cluster|delslotsrange cluster|failover cluster|flushslots cluster|forget cluster|getkeysinslot cluster|help
 cluster|info cluster|keyslot cluster|links cluster|meet cluster|myid cluster|myshardid cluster|nodes
 cluster|replicas cluster|replicate cluster|reset cluster|saveconfig cluster|set-config-epoch cluster|setslot
@@ -40,7 +40,7 @@ pubsub|numpat pubsub|numsub pubsub|shardchannels pubsub|shardnumsub punsubscribe
 replconf replica|add replica|demote replica|help replica|list replica|promote replica|remove replicaof role save scan script|debug script|exists script|flush script|help script|kill script|load select
 sentinel|ckquorum sentinel|failover sentinel|get-master-addr-by-name sentinel|help sentinel|master sentinel|masters
 sentinel|myid sentinel|replicas sentinel|sentinels sentinel|slaves
-shutdown slaveof slowlog|get slowlog|help slowlog|len slowlog|reset snapshot|help snapshot|list sunsubscribe sync tablet|help table|help table|list time
+shutdown slaveof slowlog|get slowlog|help slowlog|len slowlog|reset snapshot|help snapshot|list sunsubscribe sync tablet|cancel tablet|help tablet|jobs table|help table|list time
 unsubscribe unwatch wait waitaof xadd xdel xgroup|help xinfo|help xsetid xtrim
 """.split()
 # Answered whoever asks.
@@ -101,6 +101,7 @@ CASES = {
     "tablet|list": ("TABLET LIST web", "%R~web:*", ["~web:anchor", "%W~web:*"]),
     "tablet|route": ("TABLET ROUTE web r1", "%R~web:*", ["~web:anchor", "%W~web:*"]),
     "tablet|split": ("TABLET SPLIT web r1", "%W~web:*", ["~web:anchor", "%R~web:*"]),
+    "tablet|move": ("TABLET MOVE web r1 TO 1", "%W~web:*", ["~web:anchor", "%R~web:*"]),
     "tablet|merge": ("TABLET MERGE web r1", "%W~web:*", ["~web:anchor", "%R~web:*"]),
     "family|add": ("FAMILY ADD web more", "%W~web:more ~web:anchor", ["~web:anchor", "%R~web:*"]),
     "family|alter": ("FAMILY ALTER web anchor VERSIONS 2", "%W~web:anchor", ["~web:contents", "%R~web:*"]),

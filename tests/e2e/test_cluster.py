@@ -155,21 +155,21 @@ class OneSet(ClusterCase):
         self.assertEqual("leader", self.option(member, "cluster-reads"))
         client = member.server.client(decode_responses=True, single_connection_client=True)
         client.execute_command("SELECT", "_cluster")
-        self.assertEqual(["catalog", "events", "options", "sets", "tablets"], client.execute_command("TABLE", "LIST"))
+        self.assertEqual(["catalog", "events", "jobs", "options", "sets", "tablets"], client.execute_command("TABLE", "LIST"))
         self.assertIn("_cluster", member.run("KEYSPACE LIST"))
         version, listed = self.tablets(member)
         self.assertEqual(1, version)
-        self.assertEqual(["0/t"] + [f"_cluster/{name}" for name in ("tablets", "sets", "options", "events", "catalog")],
+        self.assertEqual(["0/t"] + [f"_cluster/{name}" for name in ("tablets", "sets", "options", "events", "catalog", "jobs")],
                          [each["table"] for each in listed])
         self.assertEqual({"table": "0/t", "start": "", "end": "", "set": 0, "epoch": 1, "bytes": listed[0]["bytes"], "rows": 1,
                           "state": "owned"}, listed[0])
         info = member.info("cluster")
-        self.assertEqual((0, 1, "director", 1, 6), tuple(info[f"cluster_{name}"] for name in
+        self.assertEqual((0, 1, "director", 1, 7), tuple(info[f"cluster_{name}"] for name in
                                                          ("set", "sets", "role", "map_version", "tablets_owned")))
         self.assertEqual("ok", info["set0"]["state"])
         self.assertIn("cluster_role:director", member.run("CLUSTER INFO"))
         one, = (pairs(each) for each in member.run("CLUSTER SETS"))
-        self.assertEqual((0, "ok", 6, 1), (one["set"], one["state"], one["tablets"], len(one["members"])))
+        self.assertEqual((0, "ok", 7, 1), (one["set"], one["state"], one["tablets"], len(one["members"])))
         self.assertEqual(one["leader"], f"127.0.0.1:{member.port}")
         self.assertRegex(one["id"], "^[0-9a-f]{16}$")
         own = pairs(one["members"][0])
@@ -381,7 +381,7 @@ class OneSet(ClusterCase):
         rows = {row: pairs(cells) for row, cells in member.run("CSCAN _cluster/tablets 0 COUNT 100")[1]}
         head = rows.pop("0/0")
         self.assertEqual(str(self.tablets(member)[0]), head["f:version"])
-        self.assertEqual({"0/t", "_cluster/tablets", "_cluster/sets", "_cluster/options", "_cluster/events",
+        self.assertEqual({"0/t", "_cluster/tablets", "_cluster/sets", "_cluster/options", "_cluster/events", "_cluster/jobs",
                           "_cluster/catalog"},
                          {cells["f:table"] for cells in rows.values()})
         self.assertEqual(pairs(member.run("CLUSTER SETS")[0])["id"], member.run("CGET _cluster/sets 0 f:id"))
@@ -403,7 +403,7 @@ class OneSet(ClusterCase):
             self.assertIn(KEPT, str(pipe.execute(raise_on_error=False)[0]))
         member.run("FLUSHALL")
         self.assertEqual([], member.run("TABLE LIST"))
-        self.assertEqual(5, len(self.tablets(member)[1]))
+        self.assertEqual(6, len(self.tablets(member)[1]))
         self.assert_well(member)
         self.assertLess(int(head["f:version"]), int(member.run("CGET _cluster/tablets 0/0 f:version")))
 
@@ -451,7 +451,7 @@ class OneSet(ClusterCase):
         version = self.tablets(member)[0]
         self.assertEqual("OK", member.run("CLUSTER MAP REBUILD"))
         self.assertEqual(version + 1, self.tablets(member)[0])
-        self.assertEqual(6, len(self.tablets(member, "SINCE", str(version))[1]))
+        self.assertEqual(7, len(self.tablets(member, "SINCE", str(version))[1]))
         self.assert_well(member)
 
     def test_a_map_that_was_never_made(self):
@@ -572,7 +572,7 @@ class OneSet(ClusterCase):
     def test_as_many_as_a_set_may_have(self):
         member = self.alone()
         member.run("TABLE CREATE t FAMILY f")
-        room = MANY - 6
+        room = MANY - 7
         rows = [f"r{i:06}" for i in range(room)]
         member.run("TABLET", "SPLIT", "t", *rows[:-1])
         member.run("TABLET", "SPLIT", "t", rows[-1])
@@ -593,7 +593,7 @@ class OneSet(ClusterCase):
             member.run("TABLET", "MERGE", "t", "")
         self.assertEqual(room - 49, len(self.tablets(member, "t")[1]))
         member.run("TABLE DROP t")
-        self.assertEqual(5, len(self.tablets(member)[1]))
+        self.assertEqual(6, len(self.tablets(member)[1]))
         self.assert_well(member)
 
     def test_groups_of_as_many_as_a_set_may_have(self):
@@ -601,7 +601,7 @@ class OneSet(ClusterCase):
         member = self.alone()
         term = member.info()["replica_term"]
         member.run("TABLE CREATE t KEY u64/u64 FAMILY f")
-        rows = [f"{i // 10}/{i % 10}" if i % 10 else str(i // 10) for i in range(1, MANY - 6)]
+        rows = [f"{i // 10}/{i % 10}" if i % 10 else str(i // 10) for i in range(1, MANY - 7)]
         member.run("TABLET", "SPLIT", "t", *rows)
         self.assertEqual(len(rows) + 1, len(self.tablets(member, "t")[1]))
         member.run("TABLE ALTER t COLOCATE 1")

@@ -60,7 +60,7 @@ class TestSetPage(PageTest):
         member.run("CPUT web a f:x 1")
         self.wait(lambda: [line[:5] for line in self.lines("tablets") if line[0] == "0/web"] == [
             ["0/web", "first", "\\u0000<b>", "0", "owned"], ["0/web", "\\u0000<b>", "m", "0", "owned"], ["0/web", "m", "last", "0", "owned"]])
-        self.assertEqual([["0", "ok", f"127.0.0.1:{port} (directs)", "1 of 1", "8"]], [line[:5] for line in self.lines("sets")])
+        self.assertEqual([["0", "ok", f"127.0.0.1:{port} (directs)", "1 of 1", "9"]], [line[:5] for line in self.lines("sets")])
         told = [line[1:] for line in self.lines("events")]
         self.assertEqual(["set 0 begins a cluster", "CLUSTER INIT"], told[-1])
         self.assertTrue(told[0][0].startswith("split web at "), told)
