@@ -100,6 +100,7 @@ class ClientLimitsTest(Limits):
         self.addCleanup(self.run_command, "FEED", "DROP", "feed")
         self.run_command("CPUT", "t", "r", "f:long", "x" * (8 << 20))
         self.run_command("WAITAOF", "1", "0", "0")  # what a feed shows is on disk
+        self.server.settle()  # the reader below is a connection of its own
         self.set_for_now("timeout", 5)
         # Four replies of 8 MB, taken at 4 MB a second.
         reader = socket.socket()
