@@ -353,7 +353,7 @@ Status ClusterMap::Drain(Store& store, uint64_t set, bool drains, std::string wh
   if (drains && stays == 0)
     return Status::Error(ErrorCode::kErr, "no other set would take what it has");
   if (row->draining == drains) return Status::Ok();
-  const Status done = AsOne(store, [&]() -> Status {
+  Status done = AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.MarkSet(set, MapTables::SetMark::kDraining, drains));
     return tables.AddEvent(EventAt(
         store, fmt::format("set {} is {}", set, drains ? "draining" : "not draining any more"),

@@ -159,7 +159,7 @@ Status MoveChanges::Commit(uint64_t table_id, Seen seen) {
   store_.engine_->SetCommitTime(store_.journal_->last_commit_micros() + 1);
   // Checked as a record that is read: what passes here passes at the next start.
   store_.mutation_.SetStamp(store_.engine_->stamp());
-  const Status applied = store_.engine_->Apply(store_.mutation_.payload());
+  Status applied = store_.engine_->Apply(store_.mutation_.payload());
   if (!applied.ok()) {
     store_.RollBackTransaction();
     return applied;

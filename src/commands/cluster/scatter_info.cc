@@ -116,8 +116,8 @@ TaskProgress ScatterInfo::Advance(TaskContext& context) {
     const Came came = Take(ticket, &reply);
     if (came == Came::kNothing) return false;
     if (came == Came::kMoved) moved_ = true;
-    if (came == Came::kReply) replies_.push_back(std::move(reply));
     if (came == Came::kError && error_.empty()) error_ = reply;
+    if (came == Came::kReply) replies_.push_back(std::move(reply));
     return true;
   });
   if (!asked_.empty()) return TaskProgress::kWaiting;
