@@ -160,11 +160,11 @@ void CmdCExists(CommandContext& ctx) {
 
 // CNEAR table INDEX name n value ...
 void CNearIndex(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, NearIndexRequest request, ParseNearIndex(ctx.args));
+  ASSIGN_OR_REPLY(ctx, const NearIndexRequest request, ParseNearIndex(ctx.args));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(
       ctx, std::unique_ptr<NearSearch> search,
-      ctx.store().NearIndex(*table, request.index, std::move(request.values), ctx.rights));
+      ctx.store().NearIndex(*table, request.index, request.values, ctx.rights));
   RunNear(ctx, *table, std::move(search), NearReply::kEntry);
 }
 
