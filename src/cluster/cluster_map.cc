@@ -164,17 +164,6 @@ void ClusterMap::EndLook(Store& store, const Claims& claims) {
   seen_lsn_ = store.schema_lsn();
 }
 
-Status ClusterMap::AsOne(Store& store, const std::function<Status()>& write) {
-  CELLAR_ASSERT(!store.in_transaction());
-  store.BeginTransaction(Store::Atomicity::kAll);
-  Status status = write();
-  if (status.ok())
-    store.CommitTransaction();
-  else
-    store.RollBackTransaction();
-  return status;
-}
-
 void ClusterMap::Took(Store& store, MapChange change) {
   map_.Apply(std::move(change));
   const Table& table = MapTables(store).tablets();
@@ -195,7 +184,7 @@ Status ClusterMap::Begin(Store& store, uint32_t term, const Founding& founding) 
   map_ = MapCache();
   Claims claims;
   MapChange change;
-  const Status done = AsOne(store, [&]() -> Status {
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.Create());
     RETURN_IF_ERROR(changes.Init(founding.cluster_id));
     claims = ClaimsOf(store);
@@ -234,7 +223,7 @@ Result<uint64_t> ClusterMap::Admit(Store& store, uint32_t term, uint64_t id, std
   }
   // What it is to be told of must be able to be told.
   RETURN_IF_ERROR(CatalogChanges::Whole(store.engine()).status());
-  const Status done = AsOne(store, [&]() -> Status {
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
     const ClusterEvent event =
         EventAt(store, fmt::format("{} is set {}", what, number), std::move(why));
     RETURN_IF_ERROR(tables.WriteSet(number, fmt::format("{:016x}", id), event.unix_ms));
@@ -353,7 +342,7 @@ Status ClusterMap::Drain(Store& store, uint64_t set, bool drains, std::string wh
   if (drains && stays == 0)
     return Status::Error(ErrorCode::kErr, "no other set would take what it has");
   if (row->draining == drains) return Status::Ok();
-  Status done = AsOne(store, [&]() -> Status {
+  Status done = MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.MarkSet(set, MapTables::SetMark::kDraining, drains));
     return tables.AddEvent(EventAt(
         store, fmt::format("set {} is {}", set, drains ? "draining" : "not draining any more"),
@@ -389,7 +378,7 @@ Status ClusterMap::Remove(Store& store, uint64_t set, std::string why) {
     return Status::Error(ErrorCode::kErr,
                          fmt::format("set {} owns {} tablet{}", set, owned, owned == 1 ? "" : "s"));
   }
-  const Status done = AsOne(store, [&]() -> Status {
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.MarkSet(set, MapTables::SetMark::kRemoved, true));
     return tables.AddEvent(EventAt(store, fmt::format("set {} is removed", set), std::move(why)));
   });
@@ -413,7 +402,7 @@ Status ClusterMap::End(Store& store) {
     if (claimed.sets[0].tablets->owns_all()) continue;
     return Status::Error(ErrorCode::kErr, "this set does not own all of table " + claimed.name);
   }
-  const Status done = AsOne(store, [&store]() -> Status {
+  const Status done = MapTables::AsOne(store, [&store]() -> Status {
     RETURN_IF_ERROR(TabletChanges(store).End());
     return MapTables(store).Drop();
   });
@@ -433,7 +422,7 @@ Status ClusterMap::Tend(Store& store, uint32_t term) {
   const Claims claims = ChangedClaims(store);
   MapChange change = Plan(store, claims);
   if (!change.empty()) {
-    RETURN_IF_ERROR(AsOne(store, [&] { return tables.Write(change); }));
+    RETURN_IF_ERROR(MapTables::AsOne(store, [&] { return tables.Write(change); }));
     Took(store, std::move(change));
   }
   EndLook(store, claims);
@@ -446,7 +435,7 @@ Status ClusterMap::Change(Store& store, uint32_t term, std::string what, std::st
   MapTables tables(store);
   Claims claims;
   MapChange map_change;
-  const Status done = AsOne(store, [&]() -> Status {
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(change());
     if (!tables.exist()) return Status::Ok();
     claims = ChangedClaims(store);
@@ -466,7 +455,7 @@ Status ClusterMap::Rebuild(Store& store, uint32_t term) {
   BeginLook(store, term);
   const Claims claims = ClaimsOf(store);
   MapChange change = PlanAnew(map_, claims);
-  const Status done = AsOne(store, [&]() -> Status {
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.Clear());
     RETURN_IF_ERROR(tables.Write(change));
     return tables.AddEvent(EventAt(store, "the map is made anew", "CLUSTER MAP REBUILD"));
@@ -480,7 +469,7 @@ Status ClusterMap::Rebuild(Store& store, uint32_t term) {
 Status ClusterMap::SetOption(Store& store, std::string_view name, std::string_view value) {
   MapTables tables(store);
   if (!tables.exist()) return NoMap();
-  return AsOne(store, [&]() -> Status {
+  return MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.WriteOption(name, value));
     return tables.AddEvent(
         EventAt(store, fmt::format("{} is {}", name, value), "CLUSTER CONFIG SET"));

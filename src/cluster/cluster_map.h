@@ -101,8 +101,6 @@ class ClusterMap final : public CatalogKeeper {
   MapChange Plan(Store& store, const Claims& claims);
   void BeginLook(Store& store, uint32_t term);
   void EndLook(Store& store, const Claims& claims);
-  // All that `write` changes is one record, or nothing is.
-  static Status AsOne(Store& store, const std::function<Status()>& write);
   // The map is written so.
   void Took(Store& store, MapChange change);
   static ClusterEvent EventAt(const Store& store, std::string what, std::string why);

@@ -68,6 +68,17 @@ Table* MapTables::Find(std::string_view name) const {
   return store_.engine().FindTable(kClusterKeyspace, name);
 }
 
+Status MapTables::AsOne(Store& store, const std::function<Status()>& write) {
+  CELLAR_ASSERT(!store.in_transaction());
+  store.BeginTransaction(Store::Atomicity::kAll);
+  Status status = write();
+  if (status.ok())
+    store.CommitTransaction();
+  else
+    store.RollBackTransaction();
+  return status;
+}
+
 bool MapTables::exist() const {
   return store_.engine().cluster().active() && Find(kTabletsTable) != nullptr &&
          Find(kSetsTable) != nullptr && Find(kOptionsTable) != nullptr &&

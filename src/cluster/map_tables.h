@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -49,6 +50,9 @@ class MapTables {
   static constexpr uint64_t kEventsMax{1000};
 
   explicit MapTables(Store& store) : store_(store) {}
+
+  // All that `write` changes is one record, or nothing is. REQUIRES: no transaction.
+  static Status AsOne(Store& store, const std::function<Status()>& write);
 
   // Whether the store is part of a cluster, and has its tables.
   bool exist() const;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -14,27 +13,6 @@
 #include "store/store.h"
 
 namespace cellar {
-namespace {
-
-bool Overlap(const Tablet& a, const Tablet& b) {
-  const bool a_first = !a.end.empty() && a.end <= b.begin;
-  const bool b_first = !b.end.empty() && b.end <= a.begin;
-  return !a_first && !b_first;
-}
-
-Status AsOne(Store& store, const std::function<Status()>& write) {
-  CELLAR_ASSERT(!store.in_transaction());
-  store.BeginTransaction(Store::Atomicity::kAll);
-  Status status = write();
-  if (status.ok())
-    store.CommitTransaction();
-  else
-    store.RollBackTransaction();
-  return status;
-}
-
-}  // namespace
-
 std::string_view MoveJobStateName(MoveJob::State state) {
   switch (state) {
     case MoveJob::State::kOrdered:
@@ -69,6 +47,13 @@ void MoveJobs::Load(Store& store) {
   }
   jobs_ = std::move(rows->jobs);
   next_ = rows->next;
+  Took(store);
+}
+
+// What is in memory is what the table has now.
+void MoveJobs::Took(Store& store) {
+  const Table* const table = MapTables(store).jobs();
+  CELLAR_ASSERT(table != nullptr);
   running_ = static_cast<size_t>(std::count_if(
       jobs_.begin(), jobs_.end(), [](const auto& job) { return !job.second.ended(); }));
   table_id_ = table->id();
@@ -92,7 +77,7 @@ const MoveJob* MoveJobs::Of(Store& store, uint64_t table_id, const Tablet& range
   for (const auto& [number, job] : jobs_)
     // Of one that is being cancelled the donor knows nothing any more.
     if (job.state == MoveJob::State::kOrdered && job.table_id == table_id &&
-        Overlap(job.tablet, range))
+        job.tablet.Overlaps(range))
       return &job;
   return nullptr;
 }
@@ -109,8 +94,8 @@ Result<uint64_t> MoveJobs::Order(Store& store, MoveJob job) {
   MapTables tables(store);
   job.number = next_;
   job.state = MoveJob::State::kOrdered;
-  job.started_ms = store.now_micros() / 1000;
-  const Status done = AsOne(store, [&]() -> Status {
+  job.started_ms = std::max<int64_t>(0, store.now_micros() / 1000);
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.CreateJobs());
     RETURN_IF_ERROR(tables.WriteJob(job));
     RETURN_IF_ERROR(tables.WriteNextJob(job.number + 1));
@@ -120,7 +105,11 @@ Result<uint64_t> MoveJobs::Order(Store& store, MoveJob job) {
                             job.why});
   });
   RETURN_IF_ERROR(done);
-  return job.number;
+  const uint64_t number = job.number;
+  next_ = number + 1;
+  jobs_[number] = std::move(job);
+  Took(store);
+  return number;
 }
 
 Status MoveJobs::Note(Store& store, uint64_t number, MoveJob::State state, std::string error) {
@@ -130,18 +119,22 @@ Status MoveJobs::Note(Store& store, uint64_t number, MoveJob::State state, std::
   MoveJob job = *found;
   job.state = state;
   if (!error.empty()) job.error = std::move(error);
-  if (job.ended()) job.ended_ms = store.now_micros() / 1000;
-  return AsOne(store, [&]() -> Status {
+  if (job.ended()) job.ended_ms = std::max<int64_t>(0, store.now_micros() / 1000);
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.WriteJob(job));
     if (!job.ended()) return Status::Ok();
     return tables.AddEvent(
         {job.ended_ms, fmt::format("job {} is {}", number, MoveJobStateName(state)), job.error});
   });
+  RETURN_IF_ERROR(done);
+  jobs_[number] = std::move(job);
+  Took(store);
+  return Status::Ok();
 }
 
 Status MoveJobs::Tell(Store& store, std::string what, std::string why) {
   MapTables tables(store);
-  return AsOne(store, [&]() -> Status {
+  return MapTables::AsOne(store, [&]() -> Status {
     return tables.AddEvent({store.now_micros() / 1000, std::move(what), std::move(why)});
   });
 }
@@ -156,10 +149,14 @@ Status MoveJobs::Forget(Store& store, int64_t now_ms) {
   }
   if (old.empty()) return Status::Ok();
   MapTables tables(store);
-  return AsOne(store, [&]() -> Status {
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
     for (const uint64_t number : old) RETURN_IF_ERROR(tables.DeleteJob(number));
     return Status::Ok();
   });
+  RETURN_IF_ERROR(done);
+  for (const uint64_t number : old) jobs_.erase(number);
+  Took(store);
+  return Status::Ok();
 }
 
 }  // namespace cellar

@@ -66,6 +66,7 @@ class MoveJobs {
 
  private:
   void Load(Store& store);
+  void Took(Store& store);
 
   std::map<uint64_t, MoveJob> jobs_;
   uint64_t next_{1};

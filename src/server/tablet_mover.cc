@@ -142,6 +142,7 @@ void TabletMover::StepDonor(uint64_t to, Donor* donor) {
     // Copies leave the turn to others: a part for each answer.
   }
   if (donor->donor.ended()) return;
+  if (now() < donor->restart_micros) return;
   if (now() < donor->next_micros && donor->given_micros == 0) return;
   const bool copies = donor->donor.progress().state == "copying";
   if (copies && now() < copy_micros_) return;
@@ -149,7 +150,7 @@ void TabletMover::StepDonor(uint64_t to, Donor* donor) {
   if (donor->donor.ended()) return;
   if (donor->restarts != donor->donor.restarts()) {
     donor->restarts = donor->donor.restarts();
-    donor->next_micros =
+    donor->restart_micros =
         now() + std::min(kRestartMicrosMax, kRetryMicros << std::min(donor->restarts, 8));
   }
   if (donor->given_micros == 0 && donor->donor.is_given()) {
@@ -218,10 +219,16 @@ void TabletMover::StepJobs() {
     if (ordered.second.ticket != 0) calls_.Forget(ordered.second.ticket);
     return true;
   });
+  // What cannot be written now goes another time.
+  if (now() >= forget_micros_) {
+    forget_micros_ = now() + kForgetMicros;
+    (void)jobs.Forget(store, store.now_micros() / 1000);
+  }
   if (jobs.running() == 0) return;
   // Another director must not give the number of a job that a set has heard of to another one.
   const Table* const table = MapTables(store).jobs();
   if (table == nullptr || host_.released_lsn() < table->last_lsn()) return;
+  floor_ = jobs.Floor(store);
   std::vector<uint64_t> running;
   for (const auto& [number, job] : all)
     if (!job.ended()) running.push_back(number);
@@ -274,7 +281,7 @@ MoveStep TabletMover::StepOf(const MoveJob& job, const Ordered& ordered) const {
                                                        : MoveStep::Kind::kJob;
   step.cluster_id = party_.cluster_id();
   step.job = job.number;
-  step.floor = host_.services().move_jobs.Floor(host_.store());
+  step.floor = floor_;
   step.rate = balancer_.rate();
   step.out = {.table_id = job.table_id, .tablet = job.tablet, .to = job.to, .given = false};
   return step;

@@ -53,6 +53,7 @@ class TabletMover final : public MoveDesk {
   static constexpr int64_t kRetryMicros{20'000};
   static constexpr int64_t kPurgeRetryMicros{100'000};
   static constexpr int64_t kRestartMicrosMax{5'000'000};
+  static constexpr int64_t kForgetMicros{10'000'000};
   static constexpr int64_t kPollMicros{20'000};
   static constexpr int64_t kPollGivenMicros{10'000};
   // A job that has come no further for so long is cancelled, if it may be (SCALE 41).
@@ -64,8 +65,9 @@ class TabletMover final : public MoveDesk {
     uint64_t ticket{0};  // 0: nothing is asked
     int64_t next_micros{0};
     int restarts{0};
-    int64_t given_micros{0};  // 0: not yet
-    uint64_t given_bytes{0};  // sent until then
+    int64_t restart_micros{0};  // another attempt is not begun before, whatever waits for it
+    int64_t given_micros{0};    // 0: not yet
+    uint64_t given_bytes{0};    // sent until then
   };
   struct Ordered {
     uint64_t ticket{0};
@@ -97,6 +99,8 @@ class TabletMover final : public MoveDesk {
   std::map<uint64_t, Ordered> ordered_;
   uint32_t term_{0};
   uint64_t lineage_{0};
+  int64_t forget_micros_{0};  // jobs that have been told for long enough go then
+  uint64_t floor_{0};         // of the jobs, as it is committed
   Lsn schema_seen_{};
   Lsn settled_seen_{};
   bool busy_{false};

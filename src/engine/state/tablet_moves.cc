@@ -10,12 +10,6 @@
 namespace cellar {
 namespace {
 
-bool Overlap(const Tablet& a, const Tablet& b) {
-  const bool a_first = !a.end.empty() && a.end <= b.begin;
-  const bool b_first = !b.end.empty() && b.end <= a.begin;
-  return !a_first && !b_first;
-}
-
 bool IsRange(const Tablet& tablet) {
   return tablet.epoch > 0 && (tablet.end.empty() || tablet.begin < tablet.end);
 }
@@ -23,7 +17,7 @@ bool IsRange(const Tablet& tablet) {
 template <typename Moves>
 uint64_t JobOf(const Moves& moves, uint64_t table_id, const Tablet& range) {
   for (const auto& [job, move] : moves)
-    if (move.table_id == table_id && Overlap(move.tablet, range)) return job;
+    if (move.table_id == table_id && move.tablet.Overlaps(range)) return job;
   return 0;
 }
 

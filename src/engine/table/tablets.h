@@ -37,6 +37,9 @@ struct Tablet {
   bool Contains(std::string_view row_key) const {
     return row_key >= begin && (end.empty() || row_key < end);
   }
+  bool Overlaps(const Tablet& other) const {
+    return (end.empty() || end > other.begin) && (other.end.empty() || other.end > begin);
+  }
   friend bool operator==(const Tablet&, const Tablet&) = default;
 };
 
