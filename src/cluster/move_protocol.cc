@@ -77,8 +77,7 @@ MoveAnswer AnswerBegin(MoveParty& party, const MoveStep& step) {
       return Later("too many tablets are moving");
     // What may have been given away already has to find room.
     const bool may_wait = stage == nullptr || !stage->binds;
-    if (std::string why = party.WhyNoRoom(in); may_wait && !why.empty())
-      return Later(std::move(why));
+    if (std::string why = party.WhyNoRoom(); may_wait && !why.empty()) return Later(std::move(why));
     MoveIn fresh = in;
     fresh.clear = false;
     fresh.parts = 0;
@@ -108,7 +107,7 @@ MoveAnswer AnswerPart(MoveParty& party, const MoveStep& step) {
   if (part.part != stage->parts + 1) return Stale();
   const bool is_copy = part.tail.lsn == Lsn{};
   if (is_copy && stage->complete()) return Stale();
-  if (std::string why = party.WhyNoRoom(*stage); is_copy && !stage->binds && !why.empty())
+  if (std::string why = party.WhyNoRoom(); is_copy && !stage->binds && !why.empty())
     return Later(std::move(why));
   const Status status = party.Fill(step.job, part, step.ops);
   if (status.ok()) return Ok(*party.moves().FindIn(step.job));
@@ -245,9 +244,13 @@ std::optional<MoveStep> MoveDonor::NextPart() {
     }
   }
   progress_.state = move().given ? "giving" : "tailing";
-  LogMark through;
   for (int pieces = 0; pieces < kTailPieces; ++pieces) {
     if (MayGive()) {
+      // Whoever leads next goes on from there, in a log that it has for sure.
+      if (told_.lsn.seq < seen_.lsn.seq) {
+        pending_ = MovePart{attempt_, parts_ + 1, seen_};
+        return PartStep();
+      }
       if (const Status status = party_.Give(job_); !status.ok()) {
         Wait(status.text());
         return std::nullopt;
@@ -255,7 +258,7 @@ std::optional<MoveStep> MoveDonor::NextPart() {
       end_ = party_.Mark();
       progress_.state = "giving";
     }
-    const MoveSource::Got got = source_->Tail(&ops_, &through);
+    const MoveSource::Got got = source_->Tail(&ops_, &seen_);
     if (got == MoveSource::Got::kLost) {
       Restart(attempt_);
       return std::nullopt;
@@ -266,10 +269,10 @@ std::optional<MoveStep> MoveDonor::NextPart() {
     }
     // What makes the copy complete is told though nothing has changed.
     if (!ops_.empty() || !complete_) {
-      pending_ = MovePart{attempt_, parts_ + 1, through};
+      pending_ = MovePart{attempt_, parts_ + 1, seen_};
       return PartStep();
     }
-    if (move().given && through.lsn.seq >= end_.lsn.seq) {
+    if (move().given && seen_.lsn.seq >= end_.lsn.seq) {
       phase_ = Phase::kOwn;
       progress_.state = "owning";
       return Next();
@@ -324,6 +327,7 @@ void MoveDonor::NotePart() {
   parts_ = pending_->part;
   if (complete_) ++tail_parts_;
   complete_ = complete_ || pending_->tail.lsn != Lsn{};
+  told_ = pending_->tail;
   progress_.bytes += ops_.size();
   pending_.reset();
 }
@@ -351,6 +355,7 @@ void MoveDonor::TakeStage(const MoveIn& in) {
   attempt_ = in.attempt;
   parts_ = in.parts;
   complete_ = copied_ = in.complete();
+  told_ = seen_ = in.tail;
   end_ = party_.Mark();
   phase_ = complete_ ? Phase::kTail : Phase::kCopy;
 }
@@ -359,7 +364,7 @@ void MoveDonor::Restart(uint64_t above) {
   phase_ = Phase::kAsk;
   source_.reset();
   pending_.reset();
-  if (attempt_ != 0) ++restarts_;
+  if (above != 0) ++restarts_;
   attempt_ = 0;
   complete_ = copied_ = false;
   if (restarts_ > kRestartsMax && !move().given) {

@@ -59,7 +59,7 @@ class MoveParty {
   virtual bool OwnsPart(uint64_t table_id, const Tablet& tablet) const = 0;
   // Why nothing can be given away now, or taken in; empty: it can.
   virtual std::string WhyKept(const MoveOut& move) const = 0;
-  virtual std::string WhyNoRoom(const MoveIn& move) const = 0;
+  virtual std::string WhyNoRoom() const = 0;
   // Changes of rows of the table are under way that go on over several turns.
   virtual bool RowsAreHeld(uint64_t table_id) const = 0;
   virtual LogMark Mark() const = 0;
@@ -144,7 +144,9 @@ class MoveDonor {
   uint64_t tail_parts_{0};           // that were sent since
   std::optional<MovePart> pending_;  // sent, or to be sent
   std::string ops_;
-  LogMark end_{};  // of what has to be sent; known once it is given
+  LogMark seen_{};  // of the log, all that has been read
+  LogMark told_{};  // up to there the recipient has it
+  LogMark end_{};   // of what has to be sent; known once it is given
   Progress progress_;
 };
 

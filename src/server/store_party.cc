@@ -157,11 +157,10 @@ std::string StoreParty::WhyKept(const MoveOut& move) const {
   return {};
 }
 
-std::string StoreParty::WhyNoRoom(const MoveIn& move) const {
+std::string StoreParty::WhyNoRoom() const {
   const auto limit = static_cast<uint64_t>(host_.services().config.maxmemory);
   if (limit != 0 && host_.memory_used_bytes() > limit / 100 * kRoomPercent)
     return "the set is full";
-  (void)move;
   const Status fits = CheckTabletsFit(host_.store().engine(), 1);
   return fits.ok() ? std::string() : fits.text();
 }

@@ -300,7 +300,7 @@ class Simulation::Party final : public MoveParty {
     return WithTablet(*process_.head.owned, tablet) == nullptr;
   }
   std::string WhyKept(const MoveOut&) const override { return {}; }
-  std::string WhyNoRoom(const MoveIn&) const override { return Draw(10) == 0 ? "full" : ""; }
+  std::string WhyNoRoom() const override { return Draw(10) == 0 ? "full" : ""; }
   bool RowsAreHeld(uint64_t) const override { return Draw(5) == 0; }
   LogMark Mark() const override {
     return {process_.head.last(), static_cast<int64_t>(process_.head.log.size())};
