@@ -8,6 +8,7 @@
 #include "commands/all_commands.h"
 #include "commands/session/session.h"
 #include "commands/session/transaction.h"
+#include "store/move_changes.h"
 #include "store/tablet_changes.h"
 #include "tests/store/index_fixture.h"
 
@@ -215,6 +216,25 @@ TEST_CASE_METHOD(Routes, "EXEC goes to the one set of its commands", "[route]") 
   // Behind SELECT the names mean other tables.
   REQUIRE(Exec({{"CGET", "web", "a", "f:x"}, {"SELECT", "other"}, {"CGET", "web", "z", "f:x"}}) ==
           "set 0");
+}
+
+TEST_CASE_METHOD(Routes, "A change of the schema waits for a tablet between two sets", "[route]") {
+  const auto waits = [this](const Words& words) {
+    return WaitsForTablets(store->engine(), Entry(words));
+  };
+  const Table& mine = Find("mine");
+  MoveChanges moves(*store);
+  REQUIRE(moves.Begin(1, {mine.id(), mine.tablets()->list()[0], 2, false}).ok());
+  REQUIRE_FALSE(waits({"TABLE", "DROP"}));
+  REQUIRE(moves.Give(1).ok());
+  for (const Words& words : {Words{"TABLE", "DROP"}, Words{"FAMILY", "ADD"}, Words{"FLUSHALL"}})
+    REQUIRE(waits(words));
+  // Nor does what would end it.
+  for (const Words& words : {Words{"TABLET", "CANCEL"}, Words{"TABLET", "MOVE"},
+                             Words{"CLUSTER", "DRAIN"}, Words{"CPUT"}, Words{"TABLE", "INFO"}})
+    REQUIRE_FALSE(waits(words));
+  REQUIRE(moves.Done(1).ok());
+  REQUIRE_FALSE(waits({"TABLE", "DROP"}));
 }
 
 TEST_CASE_METHOD(Routes, "An owner judges by its own truth", "[route]") {

@@ -352,9 +352,11 @@ const MapCache& MapOf(Host& host) {
   return services.cluster_view.map;
 }
 
-bool WaitsForTablets(Host& host, const CommandEntry& command) {
+bool WaitsForTablets(const Engine& engine, const CommandEntry& command) {
   if (command.reach != CommandReach::kSchema || !command.Has(kWrite)) return false;
-  const TabletMoves& moves = host.store().engine().cluster().moves;
+  // CLUSTER and TABLET change no table's schema, and cancel what would be waited for.
+  if (command.row->group == "cluster") return false;
+  const TabletMoves& moves = engine.cluster().moves;
   const auto is_given = [](const auto& move) { return move.second.given; };
   const auto may_be_given = [](const auto& move) { return move.second.binds; };
   return std::any_of(moves.out().begin(), moves.out().end(), is_given) ||
@@ -366,7 +368,7 @@ CommandRoute RouteOf(Host& host, const Session& session, const CommandEntry& com
   // Most concern nothing, and cost no more than this.
   if (command.reach == CommandReach::kNode) return {};
   const SetNode* const set = host.replication().set();
-  if (WaitsForTablets(host, command)) {
+  if (WaitsForTablets(host.store().engine(), command)) {
     return {CommandRoute::Kind::kUnknown, 0, 0,
             "TRYAGAIN a tablet is on its way from one set to another"};
   }

@@ -22,6 +22,7 @@
 
 namespace cellar {
 
+class Engine;
 class Host;
 class Store;
 struct Session;
@@ -62,7 +63,7 @@ CommandRoute RouteOf(Host& host, const Session& session, const CommandEntry& com
 
 // Whether the command changes the schema while a tablet is between this set and another one: it
 // waits for the milliseconds that takes. REQUIRES: a cluster.
-bool WaitsForTablets(Host& host, const CommandEntry& command);
+bool WaitsForTablets(const Engine& engine, const CommandEntry& command);
 
 // Whether the own set has all that the command concerns. REQUIRES: a cluster.
 bool BelongsToOwnSet(Host& host, std::string_view keyspace, const CommandEntry& command,

@@ -46,7 +46,8 @@ class JobWait final : public BlockedTask {
       context.Fail(PastThePoint(*job));
       return TaskProgress::kDone;
     }
-    const bool waits = context.now_micros < deadline_micros_ && !context.budget.unlimited();
+    const bool waits =
+        host_.clock().MonotonicMicros() < deadline_micros_ && !context.budget.unlimited();
     if (waits && !unblocked()) return TaskProgress::kWaiting;
     context.Fail(fmt::format("TRYAGAIN job {} goes on", job_) +
                  (progress.why.empty() ? std::string() : ": " + progress.why));
@@ -186,7 +187,8 @@ void CmdTabletMove(CommandContext& ctx) {
   const int64_t wait_micros =
       static_cast<int64_t>(std::min<uint64_t>(*request.wait_ms, 1ULL << 40));
   ctx.Continue(std::make_unique<JobWait>(ctx.host, *number, JobWait::Wants::kMoved,
-                                         ctx.host.last_lsn(), ctx.now_micros + wait_micros * 1000));
+                                         ctx.host.last_lsn(),
+                                         ctx.host.clock().MonotonicMicros() + wait_micros * 1000));
 }
 
 void CmdTabletCancel(CommandContext& ctx) {
@@ -198,7 +200,8 @@ void CmdTabletCancel(CommandContext& ctx) {
   if (job == nullptr) return ctx.Fail(fmt::format("ERR there is no job {}", number));
   if (!job->ended()) services.moves->WantCancel(number, "cancelled by " + ctx.session.user_name);
   ctx.Continue(std::make_unique<JobWait>(ctx.host, number, JobWait::Wants::kCancelled,
-                                         ctx.host.last_lsn(), ctx.now_micros + kPatienceMicros));
+                                         ctx.host.last_lsn(),
+                                         ctx.host.clock().MonotonicMicros() + kPatienceMicros));
 }
 
 void CmdTabletJobs(CommandContext& ctx) {
