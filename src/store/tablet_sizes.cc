@@ -11,8 +11,10 @@
 namespace cellar {
 namespace {
 
-// Into so many parts of equal size a table is divided.
+// Into so many parts of equal size a table is divided at most, and all of them together: the loop
+// waits for it.
 constexpr uint64_t kSizeParts{256};
+constexpr uint64_t kSizePartsOfAll{1'024};
 constexpr uint64_t kPartBytesMin{32 << 10};
 
 // A tablet may begin there: between groups of a COLOCATE.
@@ -23,10 +25,11 @@ std::string BoundOf(const TableSchema& schema, const std::string& key) {
   return bytes == 0 ? std::string() : key.substr(0, bytes);
 }
 
-void AddSizes(const Table& table, std::vector<TabletSize>* sizes) {
+void AddSizes(const Table& table, uint64_t bytes_of_all, std::vector<TabletSize>* sizes) {
   const std::vector<Tablet>& tablets = table.tablets()->list();
   const uint64_t bytes = table.memory_bytes();
-  const uint64_t parts = std::clamp<uint64_t>(bytes / kPartBytesMin, 1, kSizeParts);
+  const uint64_t part_bytes = std::max(kPartBytesMin, bytes_of_all / kSizePartsOfAll);
+  const uint64_t parts = std::clamp<uint64_t>(bytes / part_bytes, 1, kSizeParts);
   const std::vector<std::string> keys =
       parts < 2 ? std::vector<std::string>() : SplitRowKeys(table, parts);
   for (const Tablet& tablet : tablets) {
@@ -81,11 +84,16 @@ bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes) {
 }
 
 std::vector<TabletSize> TabletSizesOf(const Engine& engine) {
-  std::vector<TabletSize> sizes;
+  std::vector<const Table*> tables;
+  uint64_t bytes_of_all = 0;
   for (const Table* table = engine.FindTableFrom(0); table != nullptr;
        table = engine.FindTableFrom(table->id() + 1)) {
-    if (table->tablets() != nullptr && !table->tablets()->list().empty()) AddSizes(*table, &sizes);
+    if (table->tablets() == nullptr || table->tablets()->list().empty()) continue;
+    tables.push_back(table);
+    bytes_of_all += table->memory_bytes();
   }
+  std::vector<TabletSize> sizes;
+  for (const Table* table : tables) AddSizes(*table, bytes_of_all, &sizes);
   return sizes;
 }
 

@@ -22,7 +22,7 @@ void EncodeTabletSizes(const std::vector<TabletSize>& sizes, std::string* to);
 [[nodiscard]] bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes);
 
 // Of all that are owned, about: of tables of several tablets by where keys divide their trees.
-// O(tablets + tables * kSizeParts log n).
+// O(tablets + tables), and some thousand times O(log n).
 std::vector<TabletSize> TabletSizesOf(const Engine& engine);
 
 }  // namespace cellar
