@@ -162,9 +162,8 @@ void CmdCExists(CommandContext& ctx) {
 void CNearIndex(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const NearIndexRequest request, ParseNearIndex(ctx.args));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
-  ASSIGN_OR_REPLY(
-      ctx, std::unique_ptr<NearSearch> search,
-      ctx.store().NearIndex(*table, request.index, request.values, ctx.rights));
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<NearSearch> search,
+                  ctx.store().NearIndex(*table, request.index, request.values, ctx.rights));
   RunNear(ctx, *table, std::move(search), NearReply::kEntry);
 }
 
