@@ -83,7 +83,7 @@ MALLOC_LIBS = $(if $(filter release debug,$(VARIANT)),-lmimalloc,)
 CXXFLAGS += $(if $(filter release debug,$(VARIANT)),-DCELLAR_MIMALLOC,)
 ABSL_LIBS := -labsl_time -labsl_time_zone -labsl_civil_time
 LIBS = -lre2 -lfmt -lssl -lcrypto -lxxhash -llz4 -lzstd -lpthread $(ABSL_LIBS)
-# Only the server speaks to object stores (src/s3).
+# Of what speaks to object stores (src/s3): the server, and cellar-cluster.
 APP_LIBS = -lcurl
 # libraft.a names functions of libuv.
 UV_LIBS = $(RAFT_LIBS) -luv
@@ -139,7 +139,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test test-threads test-debug test-follower test-cluster unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy alone \
-  check crash crash-feeds faults-set bench bench-replica bench-set bench-cluster bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-threads bench-tls \
+  check crash crash-feeds faults-set bench bench-replica bench-set bench-cluster bench-cuts bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-threads bench-tls \
   bench-btree bench-durability bench-instructions compare pictures \
   manual install deb clean help demo demo-set demo-cluster library FORCE
 
@@ -222,10 +222,13 @@ $(BUILD)/raft.flags: FORCE
 	@echo '$(RAFT_FLAGS) $(RAFT_LIBS)' | cmp -s - $@ || echo '$(RAFT_FLAGS) $(RAFT_LIBS)' > $@
 
 define TOOL_RULE
-$(BUILD)/$(1): $(patsubst %,$(BUILD)/%.o,tools/$(1)/main $(filter tools/$(1)/% tools/client/%,$(TOOL_UNITS))) $(BUILD)/libcellar.a
+$(BUILD)/$(1): $(patsubst %,$(BUILD)/%.o,tools/$(1)/main $(filter tools/$(1)/% tools/client/%,$(TOOL_UNITS)) $(UNITS_$(1))) $(BUILD)/libcellar.a
 	@echo "link $$@"
 	$$(Q)$$(CXX) $$(LDFLAGS) -o $$@ $$^ -lhiredis $(UV_LIBS) $(LIBS) $(LIBS_$(1)) $$(MALLOC_LIBS)
 endef
+# It reads what a backup is made of, also in an object store.
+UNITS_cellar-cluster := $(filter src/s3/%,$(APP_UNITS))
+LIBS_cellar-cluster := $(APP_LIBS)
 LIBS_bench-btree := -labsl_throw_delegate -labsl_raw_logging_internal
 LIBS_cellar-export := -lz
 LIBS_cellar-heatmap := -lpng
@@ -423,6 +426,10 @@ bench-set: build/cellar build/cellar-benchmark
 ## bench-cluster  what passing commands on to the leader costs both nodes, beside asking it
 bench-cluster: build/cellar
 	@$(PYTHON) tools/bench/cluster.py $(BENCH_OPTIONS)
+
+## bench-cuts     what a cut a second over three sets costs those who write
+bench-cuts: build/cellar
+	@$(PYTHON) tools/bench/cuts.py $(BENCH_OPTIONS)
 
 ## bench-feeds    what feeds cost, XREAD beside redis-server, from a write to its reader
 bench-feeds: build/cellar

@@ -27,6 +27,7 @@
 #include "replica/links/identity_check.h"
 #include "replica/set/member_file.h"
 #include "replica/set/set_recovery.h"
+#include "s3/impatience.h"
 #include "s3/s3_store.h"
 #include "s3/s3_url.h"
 #include "server/server.h"
@@ -46,7 +47,7 @@ constexpr std::string_view kUsage =
     "usage: cellar [FILE.conf] [--option value ...]   serve\n"
     "       cellar --check DIR [--repair]             check a store's files for damage\n"
     "       cellar --dump DIR|FILE                    print log records as commands\n"
-    "       cellar --recover DIR... --until TIME|ID|SNAPSHOT --dir NEW\n"
+    "       cellar --recover DIR... --until TIME|ID|CUT:n|SNAPSHOT --dir NEW\n"
     "                                                 make a store of a moment of its past\n"
     "           DIR may be s3://bucket/prefix, with --s3-endpoint URL, --s3-region REGION,\n"
     "           --s3-credentials-file FILE\n"
@@ -104,24 +105,6 @@ std::string PlaceOf(const std::string& word) {
   return url.ok() ? url->Text() : word;
 }
 
-// Says why nothing happens, from a few seconds on: a server that is not there is asked for minutes.
-class Impatience final : public ObjectWatcher {
- public:
-  bool GoesOn(uint32_t attempts) override {
-    if (attempts == 0) since_micros_ = Clock::System().MonotonicMicros();
-    return true;
-  }
-  void Failed(const Status& status) override {
-    constexpr int64_t kPatienceMicros{2'500'000};
-    if (Clock::System().MonotonicMicros() - since_micros_ < kPatienceMicros) return;
-    (void)std::cout.flush();
-    (void)std::fprintf(stderr, "cellar: %s\n", status.text().c_str());
-  }
-
- private:
-  int64_t since_micros_{0};
-};
-
 // A bucket can only be looked at, since a repair renames and cuts files. Both parts are printed
 // even if the first fails: the files, and what a member of a replica set has promised.
 int Check(std::vector<std::string> words) {
@@ -139,7 +122,7 @@ int Check(std::vector<std::string> words) {
     return Misused("--repair works in a directory: copy " + words[1] + " into one");
   const std::string place = PlaceOf(words[1]);
   ObjectFiles files(FileSystem::Posix());
-  Impatience watcher;
+  Impatience watcher("cellar");
   if (IsObjectPath(place)) {
     const Status mounted = files.Mount(S3Opener(s3, FileSystem::Posix()), place);
     if (!mounted.ok()) return Fail(mounted);
@@ -214,14 +197,14 @@ int Recover(std::vector<std::string> words) {
     *value = words[++i];
   }
   if (request.from.empty()) return Misused("--recover needs directories to recover from");
-  if (until.empty()) return Misused("--recover needs --until TIME|ID|SNAPSHOT");
+  if (until.empty()) return Misused("--recover needs --until TIME|ID|CUT:n|SNAPSHOT");
   if (request.to.empty()) return Misused("--recover needs --dir NEW, where the store is made");
   Result<RecoverPoint> point = ParseRecoverPoint(until);
   if (!point.ok()) return Misused(point.status().text());
   request.until = *std::move(point);
   if (IsObjectPath(request.to)) return Misused("--dir NEW is a directory of this machine");
   ObjectFiles files(FileSystem::Posix());
-  Impatience watcher;
+  Impatience watcher("cellar");
   for (const std::string& from : request.from) {
     if (!IsObjectPath(from)) continue;
     const Status mounted = files.Mount(S3Opener(s3, FileSystem::Posix()), from);

@@ -44,6 +44,7 @@ enum class ErrorCode : uint8_t {
   kNotUnique,
   kStaleCursor,
   kTryAgain,
+  kClusterDown,
   kCrossSet,
   kTooLarge,
   kNoFeed,

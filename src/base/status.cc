@@ -5,6 +5,15 @@
 
 namespace cellar {
 
+namespace {
+
+std::string_view ClusterWord(ErrorCode code) {
+  if (code == ErrorCode::kTryAgain) return "TRYAGAIN";
+  return code == ErrorCode::kClusterDown ? "CLUSTERDOWN" : "CROSSSET";
+}
+
+}  // namespace
+
 // Clients branch on these words: one that has been released stays as it is. Without a default in
 // the switch the compiler names a code that has no word here.
 std::string_view ErrorCodeWord(ErrorCode code) {
@@ -52,9 +61,9 @@ std::string_view ErrorCodeWord(ErrorCode code) {
     case ErrorCode::kStaleCursor:
       return "STALECURSOR";
     case ErrorCode::kTryAgain:
-      return "TRYAGAIN";
+    case ErrorCode::kClusterDown:
     case ErrorCode::kCrossSet:
-      return "CROSSSET";
+      return ClusterWord(code);
     case ErrorCode::kTooLarge:
       return "TOOLARGE";
     case ErrorCode::kNoFeed:

@@ -45,6 +45,13 @@ void PutCallWords(std::span<const std::string_view> words, std::string* text) {
   text->append(short_text, static_cast<size_t>(end - short_text));
 }
 
+std::string CallOf(std::span<const std::string_view> words) {
+  std::string text;
+  PutCallCount(1, &text);
+  PutCallWords(words, &text);
+  return text;
+}
+
 Status VisitCall(std::string_view text,
                  const std::function<void(std::span<const std::string_view>, bool last)>& visit) {
   uint64_t commands = 0;

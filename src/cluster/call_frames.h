@@ -58,6 +58,7 @@ enum CallFlags : uint8_t {
   kCallWrites = 1u << 0,
   kCallMute = 1u << 1,   // CLIENT REPLY: its reply is not wanted
   kCallTells = 1u << 2,  // what it writes is to be told (kWrote)
+  kCallHere = 1u << 3,  // it is about the node itself, which carries it out though it leads nothing
 };
 
 // So much of the replies of a channel may be on the way or waiting at the entry.
@@ -110,6 +111,8 @@ struct CallReply {
 // One command; of several: PutCallCount first, then each.
 void PutCallCount(uint64_t commands, std::string* text);
 void PutCallWords(std::span<const std::string_view> words, std::string* text);
+// The text of a call of one command.
+std::string CallOf(std::span<const std::string_view> words);
 // Takes a text apart; `visit` gets each command, and whether it is the last one. The views are of
 // `text`. kCorruption: it is none; then some commands may have been visited, never the last.
 Status VisitCall(std::string_view text,

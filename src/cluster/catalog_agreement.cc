@@ -16,12 +16,16 @@ void CatalogDirector::Begin(uint64_t number, int64_t changed_micros, int64_t now
   // Who led before may not have heard that all have the last one.
   if (number > 0 && now_micros < held_until_) held_from_ = number;
   members_.clear();
+  cut_ = Cut::kNone;
+  cut_number_ = 0;
 }
 
 void CatalogDirector::End() {
   active_ = false;
   held_from_ = 0;
   members_.clear();
+  cut_ = Cut::kNone;
+  cut_number_ = 0;
 }
 
 void CatalogDirector::OnChanged(uint64_t number, int64_t now_micros) {
@@ -58,6 +62,7 @@ void CatalogDirector::TellWhatLacks(uint64_t set, Member* member) {
 void CatalogDirector::RemoveSet(uint64_t set) {
   members_.erase(set);
   EndHoldIfDue();
+  if (cut_ == Cut::kOpen && unconfirmed_.contains(set)) cut_ = Cut::kBad;
 }
 
 void CatalogDirector::OnReport(uint64_t set, std::optional<uint64_t> number) {
@@ -107,19 +112,54 @@ void CatalogDirector::EndHoldIfDue() {
     return;
   }
   released_ = number;
+  if (cut_ == Cut::kOpen && number >= cut_number_ && !own_lasted_) {
+    own_lasted_ = held_from_ != 0 && held_from_ <= cut_number_;
+    if (!own_lasted_) cut_ = Cut::kBad;
+  }
   held_from_ = number == changed_ ? 0 : std::max(held_from_, number + 1);
   for (const auto& [set, member] : members_)
     if (member.here) teller_.TellRelease(set, number);
+  JudgeCut();
 }
 
 void CatalogDirector::OnTick(int64_t now_micros) {
-  if (held_from_ > 0 && now_micros >= held_until_) held_from_ = 0;
+  if (held_from_ > 0 && now_micros >= held_until_) {
+    held_from_ = 0;
+    if (cut_ == Cut::kOpen && !own_lasted_) cut_ = Cut::kBad;
+  }
+  if (cut_ == Cut::kOpen && now_micros >= cut_until_) cut_ = Cut::kBad;
+}
+
+void CatalogDirector::OnCut(uint64_t number, bool fits, int64_t now_micros) {
+  CELLAR_ASSERT(number == changed_);
+  CELLAR_ASSERT(committed_ < number);
+  cut_ = fits ? Cut::kOpen : Cut::kBad;
+  cut_number_ = number;
+  cut_until_ = now_micros + kCutMicros;
+  own_lasted_ = false;
+  unconfirmed_.clear();
+  for (const auto& [set, member] : members_) unconfirmed_.insert(set);
+}
+
+void CatalogDirector::OnConfirmed(uint64_t set, uint64_t number, bool in_time) {
+  if (cut_ != Cut::kOpen || number != cut_number_) return;
+  if (!in_time) {
+    cut_ = Cut::kBad;
+    return;
+  }
+  unconfirmed_.erase(set);
+  JudgeCut();
+}
+
+void CatalogDirector::JudgeCut() {
+  if (cut_ == Cut::kOpen && own_lasted_ && unconfirmed_.empty()) cut_ = Cut::kGood;
 }
 
 void CatalogMember::Begin(uint64_t number, int64_t changed_micros, int64_t now_micros) {
   changed_ = number;
   held_until_ = changed_micros + kHoldMicros;
   held_from_ = number > 0 && now_micros < held_until_ ? number : 0;
+  cut_number_ = 0;
 }
 
 void CatalogMember::OnChanged(uint64_t number, int64_t now_micros) {
@@ -129,9 +169,21 @@ void CatalogMember::OnChanged(uint64_t number, int64_t now_micros) {
   held_until_ = now_micros + kHoldMicros;
 }
 
-void CatalogMember::OnRelease(uint64_t number) {
-  if (held_from_ == 0) return;
-  held_from_ = number >= changed_ ? 0 : std::max(held_from_, number + 1);
+void CatalogMember::OnCut(uint64_t number, bool fits) {
+  CELLAR_ASSERT(number == changed_);
+  cut_number_ = number;
+  cut_fits_ = fits;
+  cut_in_time_.reset();
+}
+
+std::optional<CatalogMember::Confirmation> CatalogMember::OnRelease(uint64_t number) {
+  const bool of_cut =
+      cut_number_ != 0 && (number == cut_number_ || (number > cut_number_ && !cut_in_time_));
+  if (of_cut && !cut_in_time_)
+    cut_in_time_ = cut_fits_ && held_from_ != 0 && held_from_ <= cut_number_;
+  if (held_from_ != 0) held_from_ = number >= changed_ ? 0 : std::max(held_from_, number + 1);
+  if (!of_cut) return std::nullopt;
+  return Confirmation{cut_number_, *cut_in_time_};
 }
 
 void CatalogMember::OnTick(int64_t now_micros) {

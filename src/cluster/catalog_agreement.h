@@ -16,11 +16,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace cellar {
 
 // So long, at most, are replies held behind a change (SCALE: 500 ms).
 inline constexpr int64_t kHoldMicros{500'000};
+// A cut that is not good by then is bad.
+inline constexpr int64_t kCutMicros{1'000'000};
 
 // Set 0's part, at its leader.
 class CatalogDirector {
@@ -58,8 +61,17 @@ class CatalogDirector {
   void OnAnswer(uint64_t set, uint64_t number);
   void OnLost(uint64_t set);
   void OnTick(int64_t now_micros);
+  // The last change is a cut; `fits`: at the own set. One that was open is bad then. REQUIRES:
+  // OnChanged with its number has come, and OnCommitted has not.
+  void OnCut(uint64_t number, bool fits, int64_t now_micros);
+  // What a set says of its hold.
+  void OnConfirmed(uint64_t set, uint64_t number, bool in_time);
 
   // --- what is so
+  enum class Cut : uint8_t { kNone, kOpen, kGood, kBad };
+  // Of the last one; kNone: that is another one, of another director perhaps.
+  Cut cut(uint64_t number) const { return number == cut_number_ ? cut_ : Cut::kNone; }
+  bool cut_is_open() const { return cut_ == Cut::kOpen; }
   // Replies are held that depend on the change of this number or a later one; 0: none are.
   uint64_t held_from() const { return held_from_; }
   // All sets have this number, as far as is known.
@@ -78,6 +90,7 @@ class CatalogDirector {
   };
   void TellWhatLacks(uint64_t set, Member* member);
   void EndHoldIfDue();
+  void JudgeCut();
 
   Teller& teller_;
   bool active_{false};
@@ -88,6 +101,11 @@ class CatalogDirector {
   uint64_t held_from_{0};
   int64_t held_until_{0};
   std::map<uint64_t, Member> members_;
+  Cut cut_{Cut::kNone};
+  uint64_t cut_number_{0};
+  int64_t cut_until_{0};
+  bool own_lasted_{false};            // the own hold, until all had the cut
+  std::set<uint64_t> unconfirmed_{};  // the sets that have said nothing yet
 };
 
 // Another set's part, at its leader.
@@ -95,12 +113,19 @@ class CatalogMember {
  public:
   // This node leads; its log has changes up to `number`, the last one made at `changed_micros`.
   void Begin(uint64_t number, int64_t changed_micros, int64_t now_micros);
-  void End() { held_from_ = 0; }
+  void End() { held_from_ = cut_number_ = 0; }
 
   // Whether the change is the next one: then it is to be logged, and OnChanged comes.
   bool Wants(uint64_t number) const { return number == changed_ + 1; }
   void OnChanged(uint64_t number, int64_t now_micros);
-  void OnRelease(uint64_t number);
+  // The last change is a cut. REQUIRES: OnChanged with its number has come.
+  void OnCut(uint64_t number, bool fits);
+  struct Confirmation {
+    uint64_t number{0};
+    bool in_time{false};
+  };
+  // All sets have these. What is to be answered: of a cut, the same each time.
+  std::optional<Confirmation> OnRelease(uint64_t number);
   void OnTick(int64_t now_micros);
 
   uint64_t held_from() const { return held_from_; }
@@ -110,6 +135,10 @@ class CatalogMember {
   uint64_t changed_{0};
   uint64_t held_from_{0};
   int64_t held_until_{0};
+  // The last cut that this leader has logged; 0: none.
+  uint64_t cut_number_{0};
+  bool cut_fits_{false};
+  std::optional<bool> cut_in_time_{};  // once it is known
 };
 
 }  // namespace cellar

@@ -77,13 +77,25 @@ void EncodeReport(const NodeReport& report, std::string* to) {
   EncodeClusterSet(report.set, to);
   to->push_back(report.tells_tablets ? '\1' : '\0');
   PutLengthPrefixed(to, report.tablets);
+  PutFixed64(to, report.users);
+  PutLengthPrefixed(to, report.zone);
+  PutLengthPrefixed(to, report.machine);
+  PutVarint64(to, report.set.load);
+  PutVarint64(to, report.set.jobs);
+}
+
+static bool DecodeReportTail(std::string_view from, NodeReport* report) {
+  return GetFixed64(&from, &report->users) && GetShortWord(&from, &report->zone) &&
+         GetShortWord(&from, &report->machine) && GetVarint64(&from, &report->set.load) &&
+         GetVarint64(&from, &report->set.jobs) && from.empty();
 }
 
 bool DecodeReport(std::string_view from, NodeReport* report) {
   return GetFixed64(&from, &report->cluster_id) && TakeFlag(&from, &report->leads) &&
          TakeText(&from, &report->refusal) && DecodeClusterSet(&from, &report->set) &&
          TakeFlag(&from, &report->tells_tablets) && TakeText(&from, &report->tablets) &&
-         from.empty() && report->refusal.size() <= kRefusalBytesMax;
+         (from.empty() || DecodeReportTail(from, report)) &&
+         report->refusal.size() <= kRefusalBytesMax;
 }
 
 void EncodeMapNews(const MapCache& map, uint64_t version, std::string* to) {
@@ -122,6 +134,25 @@ bool TakeMapNews(std::string_view from, MapCache* map) {
   for (auto& [id, table] : tables)
     for (MapEntry& entry : table.tablets) map->Add(id, table.name, std::move(entry));
   map->Sort();
+  return true;
+}
+
+void EncodeCutAnswer(const CutAnswer& answer, std::string* to) {
+  PutVarint64(to, answer.number);
+  if (!answer.confirms) return;
+  to->push_back(answer.in_time ? '\1' : '\0');
+  PutVarint64(to, static_cast<uint64_t>(answer.commit_micros));
+}
+
+bool DecodeCutAnswer(std::string_view from, CutAnswer* answer) {
+  uint64_t micros = 0;
+  if (!GetVarint64(&from, &answer->number)) return false;
+  answer->confirms = !from.empty();
+  if (!answer->confirms) return true;
+  if (!TakeFlag(&from, &answer->in_time) || !GetVarint64(&from, &micros) ||
+      micros > static_cast<uint64_t>(INT64_MAX) || !from.empty())
+    return false;
+  answer->commit_micros = static_cast<int64_t>(micros);
   return true;
 }
 

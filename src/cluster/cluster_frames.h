@@ -4,15 +4,21 @@
 //   kind       from      body
 //   kReport    node      what its set is, as it knows it (NodeReport): first of all, when that has
 //                        changed, and every few seconds
-//   kMapAsk    node      version v: of the map that it has. The director tells what is new
-//   kCutAnswer node      number v: up to there changes of the schema are committed in its set
+//   kMapAsk    node      version v: 0, for all of the map. The director tells it, and what is new
+//                        from then on
+//   kCutAnswer node      number v: up to there changes of the schema are committed in its set; or
+//                        number v, in time u8, time v: told that all sets have a cut, whether its
+//                        hold has lasted until then, and a commit time of its set (Unix micros)
 //   kMap       director  what u8, then
 //                        kSets       all sets (set_directory.h)
 //                        kTablets    the map, or what is new in it (MapNews)
 //                        kElsewhere  host b, port v: this node directs nothing, that one may
 //                        kUsers      the users of the cluster, as lines of an aclfile
+//                        kReplaced   nothing: another replica set is by now what this one was, with
+//                                    what was recovered of it (returning_sets.h)
 //   kCut       director  cluster u64, set v, whole u8, a change of the schema (catalog_changes.h)
-//   kRelease   director  number v: all sets have these changes
+//   kRelease   director  number v: all sets have these changes; 0: that the director is there, every
+//                        second
 //
 // v: Varint64, b: length-prefixed. A set says what it has, and logs what it is told; who owns what
 // is decided by neither (engine/table/tablets.h).
@@ -29,6 +35,10 @@ namespace cellar {
 
 // From which version on nodes can be part of a cluster of several sets.
 inline constexpr uint64_t kClusterLinkVersion{1};
+// ... and know cuts, as their leader says when it dials.
+inline constexpr uint64_t kClusterLinkCuts{2};
+// ... and homes of feeds.
+inline constexpr uint64_t kClusterLinkHomes{3};
 
 struct NodeReport {
   uint64_t cluster_id{0};  // 0: the set is part of none yet
@@ -37,9 +47,13 @@ struct NodeReport {
   ClusterSet set{};           // what its leader knows of it; of another node number and id alone
   bool tells_tablets{false};  // then `tablets` is EncodeClusterState of what the set owns
   std::string tablets{};
+  // Behind all that, which versions before this one lack.
+  uint64_t users{0};      // hash of the users of its set that the node goes by; 0: by its own
+  std::string zone{};     // of the node, and
+  std::string machine{};  // where it is
 };
 
-enum class MapPart : uint8_t { kSets = 0, kTablets = 1, kElsewhere = 2, kUsers = 3 };
+enum class MapPart : uint8_t { kSets = 0, kTablets = 1, kElsewhere = 2, kUsers = 3, kReplaced = 4 };
 
 struct SchemaOrder {
   uint64_t cluster_id{0};
@@ -57,6 +71,15 @@ void EncodeReport(const NodeReport& report, std::string* to);
 void EncodeMapNews(const MapCache& map, uint64_t version, std::string* to);
 // Makes `map` so. False: these are not the bytes of one; then it is as before.
 [[nodiscard]] bool TakeMapNews(std::string_view from, MapCache* map);
+
+struct CutAnswer {
+  uint64_t number{0};
+  bool confirms{false};  // then the others say something
+  bool in_time{false};
+  int64_t commit_micros{0};
+};
+void EncodeCutAnswer(const CutAnswer& answer, std::string* to);
+[[nodiscard]] bool DecodeCutAnswer(std::string_view from, CutAnswer* answer);
 
 void EncodeSchemaOrder(const SchemaOrder& order, std::string* to);
 [[nodiscard]] bool DecodeSchemaOrder(std::string_view from, SchemaOrder* order);

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/os/log.h"
 #include "base/text/quote.h"
+#include "engine/state/snapshot_set.h"
 #include "store/move_changes.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
@@ -17,7 +18,13 @@
 namespace cellar {
 namespace {
 
-std::string NameOf(const Table& table) { return table.keyspace() + "/" + table.name(); }
+std::string NameOf(const Table& table) { return table.keyspace() + "/" + table.shown_name(); }
+
+// A frozen table without tablets is of a time without a cluster: all of it is here.
+Tablets::Pointer ClaimOf(const Engine& engine, const Table& table) {
+  if (!table.frozen()) return ClaimedTablets(engine, table);
+  return table.tablets() == nullptr ? Tablets::Whole() : table.shared_tablets();
+}
 
 // from 'm' to 'p', in the words of the table's clients.
 std::string RangeText(const Table* table, const MapFault& fault) {
@@ -32,9 +39,10 @@ std::string SaidText(const MapFault::Said& said) {
   return fmt::format("set {} with epoch {}", said.set, said.epoch);
 }
 
-std::string FaultText(const Store& store, const MapCache& map, const MapFault& fault) {
+std::string FaultText(Store& store, const MapCache& map, const MapFault& fault) {
   using Kind = MapFault::Kind;
-  const Table* const table = store.TableById(fault.table_id);
+  const Table* const live = store.TableById(fault.table_id);
+  const Table* const table = live != nullptr ? live : store.engine().FindFrozenById(fault.table_id);
   const MapTable* const mapped = map.Find(fault.table_id);
   const std::string name = table != nullptr    ? NameOf(*table)
                            : mapped != nullptr ? mapped->name
@@ -64,6 +72,17 @@ std::string FaultText(const Store& store, const MapCache& map, const MapFault& f
 Status NoMap() {
   return Status::Error(ErrorCode::kErr, "keyspace " + Quote(kClusterKeyspace) +
                                             " is not there: CLUSTER END, then CLUSTER INIT");
+}
+
+// All sets have come back from this cut (0: of none): it was a whole one.
+Status NoteGood(MapTables& tables, uint64_t cut) {
+  if (cut == 0 || !tables.has_cuts()) return Status::Ok();
+  for (MapTables::CutRow& row : tables.Cuts(MapTables::kCutsMax)) {
+    if (row.number != cut || row.state != MapTables::CutState::kOpen) continue;
+    row.state = MapTables::CutState::kGood;
+    RETURN_IF_ERROR(tables.WriteCut(row));
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -115,16 +134,29 @@ Claims ClusterMap::ClaimsOf(Store& store) const {
     others.emplace(set.number, found == claims_.end() ? MappedTo(set.number) : found->second);
   }
   const Engine& engine = store.engine();
-  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
-       table = engine.FindTableFrom(table->id() + 1)) {
-    claims[table->id()] = {.name = NameOf(*table),
-                           .sets = {{engine.cluster().set, ClaimedTablets(engine, *table)}}};
+  const auto add = [&](const Table& table) {
+    claims[table.id()] = {.name = NameOf(table),
+                          .sets = {{engine.cluster().set, ClaimOf(engine, table)}}};
     for (const auto& [set, tablets] : others) {
-      const auto found = tablets.find(table->id());
-      if (found != tablets.end()) claims[table->id()].sets.push_back({set, found->second});
+      const auto found = tablets.find(table.id());
+      if (found != tablets.end()) claims[table.id()].sets.push_back({set, found->second});
     }
+  };
+  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
+       table = engine.FindTableFrom(table->id() + 1))
+    add(*table);
+  for (const NamedSnapshot* const snapshot : engine.snapshots().All()) {
+    if (snapshot->name.empty()) continue;
+    for (const auto& [name, table] : snapshot->tables) add(*table);
   }
   return claims;
+}
+
+const Table* ClusterMap::TableOf(Store& store, uint64_t id) {
+  const Table* const live = store.TableById(id);
+  if (live != nullptr) return live;
+  const Table* const frozen = store.engine().FindFrozenById(id);
+  return frozen == nullptr || frozen->snapshot().empty() ? nullptr : frozen;
 }
 
 Claims ClusterMap::ChangedClaims(Store& store) const {
@@ -141,7 +173,7 @@ MapChange ClusterMap::Plan(Store& store, const Claims& claims) {
   std::set<uint64_t> ids;
   for (const auto& [id, claimed] : claims) ids.insert(id);
   for (const auto& [id, table] : map_.tables())
-    if (store.TableById(id) == nullptr) ids.insert(id);
+    if (TableOf(store, id) == nullptr) ids.insert(id);
   return PlanMap(map_, claims, ids);
 }
 
@@ -160,7 +192,7 @@ void ClusterMap::BeginLook(Store& store, uint32_t term) {
 void ClusterMap::EndLook(Store& store, const Claims& claims) {
   for (const auto& [id, claimed] : claims) seen_[id] = {claimed.sets[0].tablets, claimed.name};
   std::erase_if(seen_,
-                [&store](const auto& seen) { return store.TableById(seen.first) == nullptr; });
+                [&store](const auto& seen) { return TableOf(store, seen.first) == nullptr; });
   seen_lsn_ = store.schema_lsn();
 }
 
@@ -223,6 +255,9 @@ Result<uint64_t> ClusterMap::Admit(Store& store, uint32_t term, uint64_t id, std
   }
   // What it is to be told of must be able to be told.
   RETURN_IF_ERROR(CatalogChanges::Whole(store.engine()).status());
+  const auto stay =
+      std::count_if(sets.begin(), sets.end(), [](const auto& set) { return !set.removed; });
+  if (stay == 1) RETURN_IF_ERROR(CatalogChanges(store).MakeWhole());
   const Status done = MapTables::AsOne(store, [&]() -> Status {
     const ClusterEvent event =
         EventAt(store, fmt::format("{} is set {}", what, number), std::move(why));
@@ -232,6 +267,50 @@ Result<uint64_t> ClusterMap::Admit(Store& store, uint32_t term, uint64_t id, std
   RETURN_IF_ERROR(done);
   (void)Sets(store);
   return number;
+}
+
+Status ClusterMap::Reopen(Store& store, const ReturnVerdict& verdict, uint64_t cut) {
+  MapTables tables(store);
+  if (!tables.exist()) return NoMap();
+  std::string what = "back again:";
+  std::string why = cut == 0 ? std::string("what they own is what was known of them")
+                             : fmt::format("all were recovered to cut {}", cut);
+  const int64_t now_ms = store.now_micros() / 1000;
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
+    for (const auto& [number, set_id] : verdict.open) {
+      what += fmt::format(" set {} as {:016x}", number, set_id);
+      RETURN_IF_ERROR(tables.WriteSet(number, fmt::format("{:016x}", set_id), now_ms));
+      if (number == store.engine().cluster().set)
+        RETURN_IF_ERROR(TabletChanges(store).OpenAs(set_id));
+    }
+    if (verdict.last_job > 0) {
+      RETURN_IF_ERROR(tables.CreateJobs());
+      ASSIGN_OR_RETURN(const MapTables::JobRows jobs, tables.Jobs());
+      if (jobs.next <= verdict.last_job) RETURN_IF_ERROR(tables.WriteNextJob(verdict.last_job + 1));
+    }
+    RETURN_IF_ERROR(NoteGood(tables, cut));
+    return tables.AddEvent({now_ms, what, std::move(why)});
+  });
+  RETURN_IF_ERROR(done);
+  (void)Sets(store);
+  return Status::Ok();
+}
+
+std::vector<std::string> ClusterMap::TextsOf(Store& store, const std::vector<MapFault>& faults) {
+  (void)Current(store);
+  std::vector<std::string> texts;
+  for (const MapFault& fault : faults) {
+    if (texts.size() >= kFaultsTold) break;
+    texts.push_back(FaultText(store, map_, fault));
+  }
+  return texts;
+}
+
+std::map<uint64_t, TabletsByTable> ClusterMap::Mapped(Store& store) {
+  (void)Current(store);
+  std::map<uint64_t, TabletsByTable> mapped;
+  for (const MapTables::SetRow& set : Sets(store)) mapped[set.number] = MappedTo(set.number);
+  return mapped;
 }
 
 const std::vector<MapTables::SetRow>& ClusterMap::Sets(Store& store) {
@@ -265,7 +344,9 @@ const std::vector<MapTables::SetRow>& ClusterMap::Sets(Store& store) {
   return sets_;
 }
 
-void ClusterMap::TakeClaims(uint64_t set, TabletsByTable tablets) {
+void ClusterMap::TakeClaims(Store& store, uint32_t term, uint64_t set, TabletsByTable tablets) {
+  // What was known in another term is forgotten now, and not with what is told here.
+  BeginLook(store, term);
   TabletsByTable& known = claims_[set];
   const auto forget = [this](const TabletsByTable& some, const TabletsByTable& others) {
     for (const auto& [id, list] : some) {
@@ -287,7 +368,9 @@ std::vector<uint64_t> ClusterMap::Deal(size_t tablets) {
   // Set 0 may be drained, too: as long as there is another one.
   if (counts.size() > 1 && sets_[0].draining) counts.erase(0);
   for (const auto& [id, table] : map_.tables()) {
-    if (table.name.starts_with(std::string(kClusterKeyspace) + "/")) continue;
+    const bool moves = !table.name.starts_with(std::string(kClusterKeyspace) + "/") &&
+                       table.name.find(kSnapshotSign) == std::string::npos;
+    if (!moves) continue;
     for (const MapEntry& entry : table.tablets)
       if (const auto found = counts.find(entry.set); found != counts.end()) ++found->second;
   }
@@ -300,6 +383,18 @@ std::vector<uint64_t> ClusterMap::Deal(size_t tablets) {
     ++least->second;
   }
   return dealt;
+}
+
+uint64_t ClusterMap::NextHome(const FeedSet& feeds) const {
+  std::map<uint64_t, size_t> homes;
+  for (const MapTables::SetRow& set : sets_)
+    if (!set.draining) homes[set.number] = 0;
+  for (const Feed* const feed : feeds.All())
+    if (const auto home = homes.find(feed->home.set); home != homes.end()) ++home->second;
+  const auto least =
+      std::min_element(homes.begin(), homes.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return least == homes.end() ? 0 : least->first;
 }
 
 bool ClusterMap::IsWholeElsewhere(uint64_t table_id) const {
@@ -352,7 +447,7 @@ Status ClusterMap::Drain(Store& store, uint64_t set, bool drains, std::string wh
   return done;
 }
 
-Status ClusterMap::Remove(Store& store, uint64_t set, std::string why) {
+Status ClusterMap::Remove(Store& store, uint64_t set, bool forces, std::string why) {
   MapTables tables(store);
   if (!tables.exist()) return NoMap();
   if (set == 0) return Status::Error(ErrorCode::kErr, "set 0 holds the map: CLUSTER HEAD n first");
@@ -371,12 +466,32 @@ Status ClusterMap::Remove(Store& store, uint64_t set, std::string why) {
   }
   size_t owned = 0;
   const auto claims = claims_.find(set);
+  for (const auto& [id, list] : claims->second) {
+    const Table* const frozen = store.engine().FindFrozenById(id);
+    if (frozen == nullptr || list->list().empty()) continue;
+    return Status::Error(ErrorCode::kErr,
+                         fmt::format("set {} holds snapshot {}", set, frozen->snapshot()));
+  }
   for (const auto& [id, list] : claims != claims_.end() ? claims->second : MappedTo(set))
     owned += list->list().size();
   for (const auto& [id, list] : MappedTo(set)) owned = std::max(owned, list->list().size());
   if (owned > 0) {
     return Status::Error(ErrorCode::kErr,
                          fmt::format("set {} owns {} tablet{}", set, owned, owned == 1 ? "" : "s"));
+  }
+  for (const Feed* const feed : store.engine().feeds().All()) {
+    if (feed->home.set != set && feed->home.from != set) continue;
+    return Status::Error(
+        ErrorCode::kErr,
+        fmt::format("set {} is home to the groups of feed {}: FEED MOVE {}/{} TO {}", set,
+                    Quote(feed->name), feed->keyspace, feed->name,
+                    feed->home.set != set ? FormatUint64(feed->home.set) : "another set"));
+  }
+  if (const Feed* const feed = store.engine().feeds().FindBehind(0); feed != nullptr && !forces) {
+    return Status::Error(ErrorCode::kErr,
+                         fmt::format("set {} may hold entries of feed {}: read {}@{} to its end, "
+                                     "then CLUSTER REMOVE {} FORCE",
+                                     set, Quote(feed->name), feed->name, set, set));
   }
   const Status done = MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.MarkSet(set, MapTables::SetMark::kRemoved, true));
@@ -398,6 +513,12 @@ Status ClusterMap::End(Store& store) {
   CELLAR_ASSERT(store.engine().cluster().active());
   if (has_others())
     return Status::Error(ErrorCode::kErr, fmt::format("the cluster has {} sets", sets_.size()));
+  for (const Feed* const feed : store.engine().feeds().All()) {
+    if (store.engine().feeds().groups().Of(WholeFeedGroups(feed->id)) == nullptr) continue;
+    return Status::Error(ErrorCode::kErr,
+                         fmt::format("feed {} has groups with ids of several sets: XGROUP DESTROY",
+                                     Quote(feed->name)));
+  }
   for (const auto& [id, claimed] : ClaimsOf(store)) {
     if (claimed.sets[0].tablets->owns_all()) continue;
     return Status::Error(ErrorCode::kErr, "this set does not own all of table " + claimed.name);
@@ -431,8 +552,10 @@ Status ClusterMap::Tend(Store& store, uint32_t term) {
 
 Status ClusterMap::Change(Store& store, uint32_t term, std::string what, std::string why,
                           const std::function<Status()>& change) {
-  BeginLook(store, term);
   MapTables tables(store);
+  // Any other set tells the director, which has the map, when the change is committed.
+  if (store.engine().cluster().set != 0) return MapTables::AsOne(store, change);
+  BeginLook(store, term);
   Claims claims;
   MapChange map_change;
   const Status done = MapTables::AsOne(store, [&]() -> Status {

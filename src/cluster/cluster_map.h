@@ -22,9 +22,11 @@
 
 #include "cellar/lsn.h"
 #include "cellar/status.h"
+#include "cluster/cluster_frames.h"
 #include "cluster/map_cache.h"
 #include "cluster/map_check.h"
 #include "cluster/map_tables.h"
+#include "cluster/returning_sets.h"
 #include "engine/state/cluster_state.h"
 #include "engine/table/tablets.h"
 #include "store/catalog_changes.h"
@@ -52,9 +54,14 @@ class ClusterMap final : public CatalogKeeper {
   // CLUSTER ADMIT: the set of that id gets the next number. ERR: it has one.
   Result<uint64_t> Admit(Store& store, uint32_t term, uint64_t id, std::string what,
                          std::string why);
-  // CLUSTER DRAIN, UNDRAIN and REMOVE. ERR: there is no such set, it is set 0, or owns something.
+  // What has come back is part of the cluster again, as the verdict has it; the own set, if it is
+  // among them. `cut`: all were recovered to that, so that it was good; 0: to none. REQUIRES: no
+  // transaction.
+  Status Reopen(Store& store, const ReturnVerdict& verdict, uint64_t cut);
+  // CLUSTER DRAIN, UNDRAIN and REMOVE. ERR: there is no such set, it is set 0, or owns something,
+  // or may have entries of feeds, unless `forces`.
   Status Drain(Store& store, uint64_t set, bool drains, std::string why);
-  Status Remove(Store& store, uint64_t set, std::string why);
+  Status Remove(Store& store, uint64_t set, bool forces, std::string why);
   // Whether a set of that id was removed: its number.
   std::optional<uint64_t> RemovedAs(Store& store, uint64_t id);
   // CLUSTER END, likewise.
@@ -63,7 +70,7 @@ class ClusterMap final : public CatalogKeeper {
   // map. MISCONF: to be tried again.
   Status Tend(Store& store, uint32_t term);
   // `change` of ownership, which logs nothing if it fails, the map of it, and the event, as one
-  // record. REQUIRES: no transaction.
+  // record; at another set than 0 the change alone, which it reports. REQUIRES: no transaction.
   Status Change(Store& store, uint32_t term, std::string what, std::string why,
                 const std::function<Status()>& change);
   // All of the map anew.
@@ -73,17 +80,27 @@ class ClusterMap final : public CatalogKeeper {
   static constexpr size_t kFaultsTold{1000};
   std::vector<std::string> Check(Store& store, uint32_t term);
 
+  // Faults as texts.
+  std::vector<std::string> TextsOf(Store& store, const std::vector<MapFault>& faults);
+
   // --- several sets
+  // What the map says of each.
+  std::map<uint64_t, TabletsByTable> Mapped(Store& store);
   // All that are of the cluster, ascending; outside of one none. O(1) while they do not change.
   const std::vector<MapTables::SetRow>& Sets(Store& store);
-  // What another set has reported to own.
-  void TakeClaims(uint64_t set, TabletsByTable tablets);
+  // What another set has reported to own, to the director of this term.
+  void TakeClaims(Store& store, uint32_t term, uint64_t set, TabletsByTable tablets);
 
   // --- CatalogKeeper
   bool has_others() const override { return sets_.size() > 1; }
   std::vector<uint64_t> Deal(size_t tablets) override;
   bool IsWholeElsewhere(uint64_t table_id) const override;
   Status Keep(Store& store, const CatalogChange& change) override;
+  bool KnowCuts() const override { return known_ >= kClusterLinkCuts; }
+  bool KnowHomes() const override { return known_ >= kClusterLinkHomes; }
+  uint64_t NextHome(const FeedSet& feeds) const override;
+  // What all sets know, as far as is known: kClusterLinkCuts, kClusterLinkHomes; 0: less.
+  void SetKnown(uint64_t known) { known_ = known; }
 
  private:
   // What the map was last made of.
@@ -92,7 +109,10 @@ class ClusterMap final : public CatalogKeeper {
     std::string name;
   };
 
-  // Of all tables, as this set says; of those alone that are not as they were seen.
+  // The table of that id, also one of a snapshot that has a name; null.
+  static const Table* TableOf(Store& store, uint64_t id);
+  // Of all tables, and those of snapshots that have names, as this set says; of those alone that
+  // are not as they were seen.
   Claims ClaimsOf(Store& store) const;
   // What a set that has not reported owns, as the map says.
   TabletsByTable MappedTo(uint64_t set) const;
@@ -118,6 +138,7 @@ class ClusterMap final : public CatalogKeeper {
   Lsn lsn_{};
   // By table id, of this term; empty: nothing was compared yet.
   std::map<uint64_t, Seen> seen_;
+  uint64_t known_{0};
   uint32_t term_{0};
   uint64_t seen_lineage_{0};
   Lsn seen_lsn_{};  // of the schema

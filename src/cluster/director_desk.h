@@ -24,6 +24,11 @@ class DirectorDesk {
   virtual std::vector<WaitingSet> Waiting() const = 0;
   // A set that has not the change of the schema of that number yet; nothing: all have it.
   virtual std::optional<uint64_t> WhoLacks(uint64_t catalog) const = 0;
+  // A node that goes by the cluster's users, but by other ones than this node does, as far as is
+  // known here: "h:p". Nothing: none. Nodes without a link to the director are not waited for.
+  virtual std::optional<std::string> WhoLacksUsers() const = 0;
+  // Of sets that were recovered: what the director waits for, or what is wrong.
+  virtual const std::vector<std::string>& Returns() const = 0;
   // A set was admitted, drains, or was removed: all are told at once.
   virtual void OnAdmitted() = 0;
 };

@@ -21,6 +21,7 @@ constexpr std::string_view kOptionsTable{kClusterTables[2]};
 constexpr std::string_view kEventsTable{kClusterTables[3]};
 constexpr std::string_view kCatalogTable{kClusterTables[4]};
 constexpr std::string_view kJobsTable{kClusterTables[5]};
+constexpr std::string_view kCutsTable{kClusterTables[6]};
 constexpr std::string_view kFamily{"f"};
 constexpr std::string_view kHeadRow{"0/0"};
 
@@ -107,7 +108,8 @@ Status MapTables::Create() {
       {kOptionsTable, "utf8"},
       {kEventsTable, "-u64"},
       {kCatalogTable, "u64"},
-      {kJobsTable, "u64"}};
+      {kJobsTable, "u64"},
+      {kCutsTable, "-u64"}};
   FamilyOptions options;
   options.versions_max = 1;
   const std::vector<NewFamily> families{{.name = kFamily, .options = options}};
@@ -299,6 +301,53 @@ Status MapTables::CreateJobs() {
   options.versions_max = 1;
   return store_.CreateTable(kClusterKeyspace, kJobsTable, key,
                             {{.name = kFamily, .options = options}});
+}
+
+bool MapTables::has_cuts() const {
+  return store_.engine().cluster().active() && Find(kCutsTable) != nullptr;
+}
+
+Status MapTables::CreateCuts() {
+  CELLAR_ASSERT(store_.in_transaction());
+  if (Find(kCutsTable) != nullptr) return Status::Ok();
+  ASSIGN_OR_RETURN(const Order key, Order::ParseKey("-u64"));
+  FamilyOptions options;
+  options.versions_max = 1;
+  return store_.CreateTable(kClusterKeyspace, kCutsTable, key,
+                            {{.name = kFamily, .options = options}});
+}
+
+std::string_view MapTables::CutStateName(CutState state) {
+  return state == CutState::kOpen ? "open" : state == CutState::kGood ? "good" : "bad";
+}
+
+std::vector<MapTables::CutRow> MapTables::Cuts(uint64_t count) {
+  std::vector<CutRow> cuts;
+  for (const Row& row : Rows(kCutsTable, count)) {
+    CutRow cut;
+    uint64_t time = 0;
+    if (!ParseNumber(row.key, &cut.number)) continue;
+    (void)row.Number("time", &time);
+    cut.time_micros = static_cast<int64_t>(time);
+    cut.purpose = row.Text("purpose");
+    const std::string_view state = row.Text("state");
+    cut.state = state == "good"   ? CutState::kGood
+                : state == "open" ? CutState::kOpen
+                                  : CutState::kBad;
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
+Status MapTables::WriteCut(const CutRow& cut) {
+  CELLAR_ASSERT(store_.in_transaction());
+  RETURN_IF_ERROR(Put(kCutsTable, FormatUint64(cut.number),
+                      {{"time", FormatInt64(cut.time_micros)},
+                       {"purpose", cut.purpose},
+                       {"state", CutStateName(cut.state)}}));
+  if (cut.state != CutState::kOpen) return Status::Ok();
+  const std::vector<Row> rows = Rows(kCutsTable, kCutsMax + 1);
+  return rows.size() <= kCutsMax ? Status::Ok() : Delete(kCutsTable, rows.back().key);
 }
 
 Result<MapTables::JobRows> MapTables::Jobs() {

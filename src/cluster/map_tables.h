@@ -11,6 +11,8 @@
 //   catalog  u64                  change: of the schema, by number, until every set has it
 //                                 (store/catalog_changes.h)
 //   jobs     u64                  tablets that move (cluster/move_jobs.h), by number; 0: next
+//   cuts     -u64                 moments over all sets, by the number of their change: time (Unix
+//                                 micros), purpose, state (open, good, bad); the newest kCutsMax
 //   events   -u64                 time (Unix ms), what, why; the newest kEventsMax, newest first
 //
 // Numbers are decimal texts. Tablets have numbers of their own and not their starts as keys, since
@@ -42,12 +44,13 @@ struct ClusterEvent {
 };
 
 // The names of all of them.
-inline constexpr std::string_view kClusterTables[] = {"tablets", "sets",    "options",
-                                                      "events",  "catalog", "jobs"};
+inline constexpr std::string_view kClusterTables[] = {"tablets", "sets", "options", "events",
+                                                      "catalog", "jobs", "cuts"};
 
 class MapTables {
  public:
   static constexpr uint64_t kEventsMax{1000};
+  static constexpr uint64_t kCutsMax{1000};
 
   explicit MapTables(Store& store) : store_(store) {}
 
@@ -92,6 +95,22 @@ class MapTables {
   Status WriteJob(const MoveJob& job);
   Status WriteNextJob(uint64_t next);
   Status DeleteJob(uint64_t number);
+
+  // Whether there is a table for them, which there is not in a cluster that an older version has
+  // begun.
+  bool has_cuts() const;
+  Status CreateCuts();  // if it is not there. REQUIRES: a transaction
+  enum class CutState : uint8_t { kOpen, kGood, kBad };
+  struct CutRow {
+    uint64_t number{0};
+    int64_t time_micros{0};
+    std::string purpose{};
+    CutState state{CutState::kOpen};
+  };
+  static std::string_view CutStateName(CutState state);
+  std::vector<CutRow> Cuts(uint64_t count);  // newest first
+  // The oldest ones make way. REQUIRES: a transaction.
+  Status WriteCut(const CutRow& cut);
 
   struct SetRow {
     uint64_t number{0};

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace cellar {
+
+struct TabletSize;
 
 struct MoveProgress {
   std::string state{};  // of a job that goes on: ordered, purging, copying, tailing, giving, owning
@@ -20,6 +23,7 @@ struct MoveFigures {
   uint64_t done{0};  // at this node, as donor, since the start
   uint64_t cancelled{0};
   int64_t pause_micros_max{0};  // from giving a tablet away until the other set owned it
+  int64_t given_micros{0};      // so long the oldest tablet that is given away is nobody's by now
   bool purges{false};           // rows that the set does not own are stored here, and go
 };
 
@@ -38,7 +42,10 @@ class MoveDesk {
   virtual void OnSets() = 0;
   // At a donor: as the director says it.
   virtual void NoteRate(uint64_t bytes_per_second) = 0;
-  virtual const MoveFigures& figures() const = 0;
+  // At the director: what the owner of the tablet that begins there has told of it, some seconds
+  // ago; null: nothing. It dies with the turn.
+  virtual const TabletSize* SizeOf(uint64_t table_id, std::string_view begin) const = 0;
+  virtual MoveFigures figures() const = 0;
 };
 
 }  // namespace cellar

@@ -18,7 +18,6 @@ std::string_view MoveJobStateName(MoveJob::State state) {
     case MoveJob::State::kOrdered:
       return "ordered";
     case MoveJob::State::kCancelling:
-      return "cancelling";
     case MoveJob::State::kCancelled:
       return "cancelled";
     case MoveJob::State::kDone:

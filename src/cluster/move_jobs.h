@@ -6,6 +6,8 @@
 //   ordered --> done                 the donor says so, which is when the recipient owns it
 //      `-----> cancelling --> cancelled      ... and the recipient has dropped what it had
 //
+// What is cancelled at the donor is cancelled for people: its number alone is not done with yet.
+//
 // No sockets and no clocks.
 #pragma once
 
@@ -38,6 +40,8 @@ struct MoveJob {
   std::string error;  // why it was cancelled
 
   bool ended() const { return state == State::kCancelled || state == State::kDone; }
+  // Nothing comes of it any more, or all of it has.
+  bool decided() const { return state != State::kOrdered; }
 };
 
 class MoveJobs {

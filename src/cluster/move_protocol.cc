@@ -23,10 +23,13 @@ MoveAnswer Stale() { return {.code = Code::kStale}; }
 MoveAnswer Ended(MoveEnd end, std::string why = {}) {
   return {.code = Code::kEnded, .end = end, .text = std::move(why)};
 }
-// That of a job at or below the floor nobody needs to know.
+// What became of a job at or below the floor is forgotten: who asks for it is no director any more,
+// or no donor, and must not take it for cancelled.
 MoveAnswer EndOf(const TabletMoves& moves, uint64_t job) {
   const auto found = moves.ended().find(job);
-  return Ended(found == moves.ended().end() ? MoveEnd::kCancelled : found->second);
+  if (found == moves.ended().end())
+    return Later("the job has ended, and how is known to set 0 alone");
+  return Ended(found->second);
 }
 
 MoveAnswer Refuse(MoveParty& party, uint64_t job, std::string why) {
@@ -160,6 +163,8 @@ MoveAnswer AnswerMoveStep(MoveParty& party, const MoveStep& step) {
       return AnswerCancel(party, step);
     case Kind::kSizes:
     case Kind::kSplit:
+    case Kind::kGroups:
+    case Kind::kArrived:
       break;  // no steps of a move
   }
   return Stale();
@@ -217,10 +222,13 @@ std::optional<MoveStep> MoveDonor::PartStep() {
   return step;
 }
 
-bool MoveDonor::MayGive() const {
+uint64_t MoveDonor::GiveBytes() const {
   const uint64_t doublings = std::min<uint64_t>(tail_parts_ / kPartsPatience, 16);
-  const uint64_t bytes = std::min(kGiveBytesMax, kGiveBytes << doublings);
-  return complete_ && !move().given && source_->bytes_behind() < bytes &&
+  return std::min(kGiveBytesMax, kGiveBytes << doublings);
+}
+
+bool MoveDonor::MayGive() const {
+  return complete_ && !move().given && source_->bytes_behind() < GiveBytes() &&
          !party_.RowsAreHeld(move().table_id);
 }
 
@@ -251,12 +259,8 @@ std::optional<MoveStep> MoveDonor::NextPart() {
         pending_ = MovePart{attempt_, parts_ + 1, seen_};
         return PartStep();
       }
-      if (const Status status = party_.Give(job_); !status.ok()) {
-        Wait(status.text());
-        return std::nullopt;
-      }
-      end_ = party_.Mark();
-      progress_.state = "giving";
+      // What has come while that part was on its way is waited for, too.
+      if (source_->Refresh() < GiveBytes() && !Give()) return std::nullopt;
     }
     const MoveSource::Got got = source_->Tail(&ops_, &seen_);
     if (got == MoveSource::Got::kLost) {
@@ -283,6 +287,16 @@ std::optional<MoveStep> MoveDonor::NextPart() {
     }
   }
   return std::nullopt;
+}
+
+bool MoveDonor::Give() {
+  if (const Status status = party_.Give(job_); !status.ok()) {
+    Wait(status.text());
+    return false;
+  }
+  end_ = party_.Mark();
+  progress_.state = "giving";
+  return true;
 }
 
 void MoveDonor::OnAnswer(const MoveAnswer& answer) {

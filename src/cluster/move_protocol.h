@@ -40,8 +40,10 @@ class MoveSource {
   virtual Got Copy(std::string* ops) = 0;
   // Appended to *ops: what has changed since, or since the last call. *through: up to there.
   virtual Got Tail(std::string* ops, LogMark* through) = 0;
-  // Of the log, that Tail has to go through. O(1)
+  // Of the log, that Tail has to go through, as of when it was looked at last. O(1)
   virtual uint64_t bytes_behind() const = 0;
+  // The same as of now: looks at it.
+  virtual uint64_t Refresh() { return bytes_behind(); }
 };
 
 class MoveParty {
@@ -120,7 +122,9 @@ class MoveDonor {
   void Restart(uint64_t above);
   void Wait(std::string why);
   void NotePart();
+  uint64_t GiveBytes() const;
   bool MayGive() const;
+  bool Give();
 
   // So often a copy is begun anew, unless the tablet is given away already.
   static constexpr int kRestartsMax{12};

@@ -4,9 +4,13 @@
 #include <utility>
 
 #include "base/coding.h"
+#include "store/format/log_format.h"
 
 namespace cellar {
 namespace {
+
+// Beyond it no timestamp of a server's own can be: a set that took one over would have none left.
+constexpr uint64_t kStampMax{static_cast<uint64_t>(kCommitTimeMax)};
 
 bool GetByte(std::string_view* from, uint8_t most, uint8_t* byte) {
   if (from->empty() || static_cast<uint8_t>(from->front()) > most) return false;
@@ -64,6 +68,15 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
       EncodeMoveOut(step.out, to);
       PutLengthPrefixed(to, step.ops);
       break;
+    case MoveStep::Kind::kGroups:
+      PutVarint64(to, step.catalog);
+      PutVarint64(to, step.from);
+      to->push_back(step.behind ? 1 : 0);
+      PutLengthPrefixed(to, step.ops);
+      break;
+    case MoveStep::Kind::kArrived:
+      PutVarint64(to, step.catalog);
+      break;
     case MoveStep::Kind::kDrop:
     case MoveStep::Kind::kCancel:
     case MoveStep::Kind::kSizes:
@@ -74,13 +87,14 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
 bool DecodeMoveStep(std::string_view from, MoveStep* step) {
   *step = {};
   uint8_t kind = 0;
-  if (!GetByte(&from, static_cast<uint8_t>(MoveStep::Kind::kSplit), &kind) ||
+  if (!GetByte(&from, static_cast<uint8_t>(MoveStep::Kind::kArrived), &kind) ||
       !GetFixed64(&from, &step->cluster_id) || !GetVarint64(&from, &step->job) ||
       !GetVarint64(&from, &step->floor) || step->job == 0)
     return false;
   step->kind = static_cast<MoveStep::Kind>(kind);
   bool read = true;
   uint64_t stamp = 0;
+  uint8_t behind = 0;
   switch (step->kind) {
     case MoveStep::Kind::kJob:
       read = DecodeMoveOut(&from, &step->out) && GetVarint64(&from, &step->rate);
@@ -94,12 +108,20 @@ bool DecodeMoveStep(std::string_view from, MoveStep* step) {
       break;
     case MoveStep::Kind::kOwn:
       read = GetVarint64(&from, &step->from) && GetPart(&from, &step->part) &&
-             GetVarint64(&from, &stamp) && stamp <= static_cast<uint64_t>(INT64_MAX) &&
+             GetVarint64(&from, &stamp) && stamp <= kStampMax &&
              GetVarint64(&from, &step->record_next);
       step->stamp = static_cast<int64_t>(stamp);
       break;
     case MoveStep::Kind::kSplit:
       read = DecodeMoveOut(&from, &step->out) && GetText(&from, &step->ops);
+      break;
+    case MoveStep::Kind::kGroups:
+      read = GetVarint64(&from, &step->catalog) && GetVarint64(&from, &step->from) &&
+             GetByte(&from, 1, &behind) && GetText(&from, &step->ops);
+      step->behind = behind != 0;
+      break;
+    case MoveStep::Kind::kArrived:
+      read = GetVarint64(&from, &step->catalog);
       break;
     case MoveStep::Kind::kDrop:
     case MoveStep::Kind::kCancel:

@@ -11,6 +11,12 @@
 //   kSizes   set 0 -> any          how much do its tablets have? (balance_plan.h)
 //   kSplit   set 0 -> owner        the tablet is to be cut at a key
 //
+// and what they say while the home of a feed moves, whose number is then that of the job
+// (server/feed_homes.h):
+//
+//   kGroups  new home -> old       the next group behind that name, or the first one
+//   kArrived set 0 -> new home     have all come?
+//
 // A step may come twice, late, and from who leads no more: it is taken by what the set has logged
 // (engine/state/tablet_moves.h), and answered by that.
 //
@@ -20,6 +26,8 @@
 //           kPart   from v, part, ops b
 //           kOwn    from v, part, stamp v, next record number v
 //           kSplit  move out, key b
+//           kGroups catalog v, from v, behind u8, name b
+//           kArrived catalog v
 //   answer  code u8, end u8, given u8, state b, bytes v, behind v, move in b, text b
 #pragma once
 
@@ -40,7 +48,9 @@ struct MoveStep {
     kDrop = 4,
     kCancel = 5,
     kSizes = 6,
-    kSplit = 7
+    kSplit = 7,
+    kGroups = 8,
+    kArrived = 9
   };
   Kind kind{Kind::kJob};
   uint64_t cluster_id{0};
@@ -48,11 +58,12 @@ struct MoveStep {
   uint64_t floor{0};  // all jobs up to it have ended
   MoveOut out{};
   uint64_t rate{0};
-  uint64_t catalog{0};
+  uint64_t catalog{0};  // kGroups, kArrived: the change that said that they move
   MoveIn in{};
-  uint64_t from{0};  // the donor
+  uint64_t from{0};  // the donor; of kGroups the new home
   MovePart part{};
-  std::string ops{};  // kSplit: the key
+  std::string ops{};  // kSplit: the key; kGroups: the name
+  bool behind{false};  // kGroups: behind that name
   int64_t stamp{0};
   uint64_t record_next{0};
 };

@@ -15,12 +15,16 @@ constexpr uint64_t kMembersMax{1024};
 // A word that is kept and shown: no more of it than that.
 constexpr size_t kWordBytesMax{64};
 
-bool GetWord(std::string_view* from, std::string* word) {
+}  // namespace
+
+bool GetShortWord(std::string_view* from, std::string* word) {
   std::string_view bytes;
   if (!GetLengthPrefixed(from, &bytes) || bytes.size() > kWordBytesMax) return false;
   word->assign(bytes);
   return true;
 }
+
+namespace {
 
 // It is dialled, and stands in lines of errors.
 bool GetHost(std::string_view* from, std::string* host) {
@@ -42,8 +46,8 @@ void EncodeMember(const ClusterMember& member, std::string* to) {
 bool DecodeMember(std::string_view* from, ClusterMember* member) {
   uint64_t port = 0;
   if (!GetFixed64(from, &member->node) || !GetHost(from, &member->host) ||
-      !GetVarint64(from, &port) || port > UINT16_MAX || !GetWord(from, &member->kind) ||
-      !GetWord(from, &member->state) || !GetWord(from, &member->version))
+      !GetVarint64(from, &port) || port > UINT16_MAX || !GetShortWord(from, &member->kind) ||
+      !GetShortWord(from, &member->state) || !GetShortWord(from, &member->version))
     return false;
   member->port = static_cast<uint16_t>(port);
   return true;
@@ -107,6 +111,14 @@ bool DecodeClusterSet(std::string_view* from, ClusterSet* set) {
 void SetDirectory::Encode(std::string* to) const {
   PutVarint64(to, sets_.size());
   for (const auto& [number, set] : sets_) EncodeClusterSet(set, to);
+  for (const auto& [number, set] : sets_) {
+    PutVarint64(to, set.load);
+    PutVarint64(to, set.jobs);
+    for (const ClusterMember& member : set.members) {
+      PutLengthPrefixed(to, member.zone);
+      PutLengthPrefixed(to, member.machine);
+    }
+  }
 }
 
 bool SetDirectory::Decode(std::string_view from) {
@@ -118,6 +130,14 @@ bool SetDirectory::Decode(std::string_view from) {
     if (!DecodeClusterSet(&from, &set)) return false;
     const uint64_t number = set.number;
     if (!sets.emplace(number, std::move(set)).second) return false;
+  }
+  if (!from.empty()) {
+    for (auto& [number, set] : sets) {
+      if (!GetVarint64(&from, &set.load) || !GetVarint64(&from, &set.jobs)) return false;
+      for (ClusterMember& member : set.members)
+        if (!GetShortWord(&from, &member.zone) || !GetShortWord(&from, &member.machine))
+          return false;
+    }
   }
   if (!from.empty()) return false;
   sets_ = std::move(sets);

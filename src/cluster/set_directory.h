@@ -26,6 +26,8 @@ struct ClusterMember {
   std::string kind{};  // as MemberFigures has them
   std::string state{};
   std::string version{};
+  std::string zone{};     // cluster-zone; empty: not said
+  std::string machine{};  // cluster-machine, or its host's name
   friend bool operator==(const ClusterMember&, const ClusterMember&) = default;
 };
 
@@ -39,6 +41,8 @@ struct ClusterSet {
   uint64_t bytes{0};      // memory of the data, at its leader
   uint64_t maxmemory{0};  // of its leader; 0: no limit
   bool draining{false};   // what it has goes to the others
+  uint64_t load{0};       // percent of a core that its leader's loop takes
+  uint64_t jobs{0};       // tablets on their way from it or to it
   friend bool operator==(const ClusterSet&, const ClusterSet&) = default;
 
   // Null: it is no member.
@@ -61,6 +65,8 @@ class SetDirectory {
 
   // v count { v number, id u64, leader u64, v catalog, v tablets, v bytes, v maxmemory, v draining,
   // v members { node u64, b host, v port, b kind, b state, b version } }
+  // and behind all of them, which versions before this one lack:
+  // { v load, v jobs, { b zone, b machine } of each member }
   void Encode(std::string* to) const;
   // False if these are not the bytes of one; then it is as before.
   [[nodiscard]] bool Decode(std::string_view from);
@@ -69,6 +75,8 @@ class SetDirectory {
   std::map<uint64_t, ClusterSet> sets_;
 };
 
+// A word that is kept and shown, of 64 bytes at most. False: there is none.
+[[nodiscard]] bool GetShortWord(std::string_view* from, std::string* word);
 void EncodeClusterSet(const ClusterSet& set, std::string* to);
 [[nodiscard]] bool DecodeClusterSet(std::string_view* from, ClusterSet* set);
 

@@ -135,6 +135,8 @@ class SetNode final : private SetStoreHost {
   uint64_t rollbacks() const { return member_.reloads(); }
   // What this version knows, and what the set has come to use.
   uint32_t feature_level() const { return set().members().feature_level; }
+  // Whether all members know that level: if not, who is in the way.
+  Status CheckLevel(uint32_t level) const;
 
   SnapshotFetch* fetch() { return fetch_.get(); }
   SnapshotServe* ServeOf(uint64_t ticket);
@@ -268,8 +270,6 @@ class SetNode final : private SetStoreHost {
   bool TendStandby(SetMembers* members, std::string* told);
   bool TendJoining(SetMembers* members, std::string* told);
   bool IsNear(uint64_t node) const;
-  // Whether all members know that level: if not, who is in the way.
-  Status CheckLevel(uint32_t level) const;
   // Whether records of that level may be written; TRYAGAIN while the set comes to use it.
   Status WantLevel(uint32_t level);
   static uint32_t LevelOf(MemberKind kind) {

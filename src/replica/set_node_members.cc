@@ -109,6 +109,10 @@ uint32_t SetNode::LevelOf(Feature feature) {
       return kPlacementLevel;
     case Feature::kMoves:
       return kMovesLevel;
+    case Feature::kCuts:
+      return kCutsLevel;
+    case Feature::kWholeGroups:
+      return kWholeGroupsLevel;
   }
   return kFeatureLevel;
 }

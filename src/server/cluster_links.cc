@@ -8,31 +8,20 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/hash.h"
 #include "base/os/log.h"
+#include "base/text/quote.h"
 #include "commands/cluster/cluster_part.h"
 #include "commands/config/config.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/session/services.h"
 #include "replica/greeting.h"
 #include "replica/set_node.h"
-#include "server/store_config.h"
 #include "store/catalog_changes.h"
-#include "store/move_changes.h"
 #include "store/store.h"
 
 namespace cellar {
 namespace {
-
-TabletsByTable OwnTablets(const Engine& engine) {
-  TabletsByTable tablets;
-  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
-       table = engine.FindTableFrom(table->id() + 1)) {
-    if (table->tablets() == nullptr) continue;
-    Tablets::Pointer claimed = ClaimedTablets(engine, *table);
-    if (!claimed->list().empty()) tablets.emplace(table->id(), std::move(claimed));
-  }
-  return tablets;
-}
 
 std::string NumberBody(uint64_t number) {
   std::string body;
@@ -66,17 +55,22 @@ class ClusterLinks::Up final : public PeerHandler {
   void ReportIfDue() {
     if (!stands()) return;
     const Lsn schema = links_.host_.store().schema_lsn();
-    const bool with_tablets = links_.leads() && links_.in_cluster() && schema != told_lsn_;
+    // What it owns is told once that is committed, by a report that counts.
+    const bool with_tablets = links_.LeadsAsTold() && links_.in_cluster() && schema != told_lsn_ &&
+                              links_.set()->set().commit().seq >= schema.seq;
     NodeReport report = links_.MakeReport(with_tablets);
     // Sizes change all the time: they alone are no news.
     const uint64_t bytes = std::exchange(report.set.bytes, 0);
+    const uint64_t load = std::exchange(report.set.load, 0);
     const bool is_news = with_tablets || report.leads != told_.leads || report.set != told_.set ||
-                         report.cluster_id != told_.cluster_id;
+                         report.cluster_id != told_.cluster_id || report.users != told_.users ||
+                         report.zone != told_.zone || report.machine != told_.machine;
     if (!is_news && links_.now() < report_micros_) return;
     report_micros_ = links_.now() + kReportMicros;
     if (with_tablets) told_lsn_ = schema;
     told_ = report;
     report.set.bytes = bytes;
+    report.set.load = load;
     std::string body;
     EncodeReport(report, &body);
     Say(FrameKind::kReport, body);
@@ -87,9 +81,18 @@ class ClusterLinks::Up final : public PeerHandler {
     if (!stands() || schema == told_lsn_ || !links_.leads() || !links_.in_cluster()) return;
     if (links_.set()->set().commit().seq >= schema.seq) ReportIfDue();
   }
-  // One that is silent from the beginning is given up.
-  void OnTick() {
-    if (!greeted_ && !dead_ && links_.now() - begun_micros_ > 2'000'000) Fail("no answer");
+  // Somebody may wait for this node to go by the users that it has taken over.
+  void ReportUsers() {
+    const uint64_t index = links_.host_.services().acl.taken_over().index;
+    if (stands() && std::exchange(users_seen_, index) != index) ReportIfDue();
+  }
+  // One that is silent is given up: from the beginning, or that has said that it is there again and
+  // again, as directors of an earlier version do not.
+  void OnTick(bool stood_still) {
+    if (dead_) return;
+    if (!greeted_ && links_.now() - begun_micros_ > 2'000'000) return Fail("no answer");
+    if (stood_still) heard_micros_ = links_.now();
+    if (is_told_ && links_.now() - heard_micros_ > kReportMicros) Fail("it is silent");
   }
   void Fail(std::string_view why) {
     if (dead_) return;
@@ -104,11 +107,13 @@ class ClusterLinks::Up final : public PeerHandler {
     dialling_ = false;
     link_ = link;
     link_->SetPatience(links_.host_.services().config.replica_election_timeout * 1300);
-    link_->Write(
-        links_.host_.replication().BeginGreeting(&greeting_, "cluster", kClusterLinkVersion));
+    said_ = links_.Known();
+    link_->Write(links_.host_.replication().BeginGreeting(&greeting_, "cluster", said_));
   }
+  uint64_t said() const { return said_; }
   void OnBytes(std::string_view bytes) override {
     if (dead_) return;
+    heard_micros_ = links_.now();
     if (greeted_) return Read(bytes);
     std::string rest;
     const Result<bool> done = greeting_.Take(bytes, &rest);
@@ -118,8 +123,9 @@ class ClusterLinks::Up final : public PeerHandler {
     greeted_ = true;
     ReportIfDue();
     const bool is_of_head = links_.in_cluster() && links_.host_.store().engine().cluster().set == 0;
-    if (!is_of_head)
-      Say(FrameKind::kMapAsk, NumberBody(links_.host_.services().cluster_view.map.version()));
+    // For all of it: what another director had told, or this one in another term, may have been
+    // lost with it, and its version have become that of another map.
+    if (!is_of_head) Say(FrameKind::kMapAsk, NumberBody(0));
     if (!rest.empty()) Read(rest);
   }
   void OnDrained() override {}
@@ -152,12 +158,24 @@ class ClusterLinks::Up final : public PeerHandler {
         return true;
       case FrameKind::kRelease:
         if (!ReadNumber(frame.body, &number)) return false;
-        links_.member_.OnRelease(number);
-        links_.SetHold(links_.member_.held_from(), links_.held_at_);
+        is_told_ = is_told_ || number == 0;
+        if (number != 0) Release(number);
         return true;
       default:
         return false;
     }
+  }
+  void Release(uint64_t number) {
+    const auto confirmation = links_.member_.OnRelease(number);
+    links_.SetHold(links_.member_.held_from(), links_.held_at_);
+    if (!confirmation) return;
+    CutAnswer answer{.number = confirmation->number,
+                     .confirms = true,
+                     .in_time = confirmation->in_time,
+                     .commit_micros = CatalogChanges(links_.host_.store()).last_commit_micros()};
+    std::string body;
+    EncodeCutAnswer(answer, &body);
+    Say(FrameKind::kCutAnswer, body);
   }
   bool Elsewhere(std::string_view body) {
     std::string_view host;
@@ -184,18 +202,27 @@ class ClusterLinks::Up final : public PeerHandler {
   FrameReader reader_{FrameKind::kMap, FrameKind::kCut, FrameKind::kRelease};
   NodeReport told_;
   Lsn told_lsn_{};  // of the schema, when tablets were told last
+  uint64_t users_seen_{0};
   int64_t report_micros_{0};
   int64_t begun_micros_{0};
+  int64_t heard_micros_{0};
+  bool is_told_{false};  // again and again that the director is there
   bool dialling_{false};
   bool greeted_{false};
+  uint64_t said_{0};
   bool dead_{false};
 };
 
 // Another node's link to this one, which is the director, or not.
 class ClusterLinks::Down final : public PeerHandler {
  public:
-  Down(ClusterLinks& links, PeerLink* link, uint64_t set_id, uint64_t node)
-      : links_(links), link_(link), set_id_(set_id), node_(node) {}
+  Down(ClusterLinks& links, PeerLink* link, uint64_t set_id, uint64_t node, uint64_t features)
+      : links_(links),
+        link_(link),
+        set_id_(set_id),
+        node_(node),
+        features_(features),
+        heard_micros_(links.now()) {}
   ~Down() override {
     if (link_ != nullptr) link_->Close();
   }
@@ -206,6 +233,8 @@ class ClusterLinks::Down final : public PeerHandler {
   bool reported() const { return reported_; }
   std::optional<uint64_t> number() const { return number_; }
   bool leads() const { return !dead() && reported_ && report_.leads; }
+  bool knows_cuts() const { return features_ >= kClusterLinkCuts; }
+  uint64_t known() const { return features_; }
 
   void Say(FrameKind kind, std::string_view body) {
     if (!dead()) link_->Write(EncodeFrame(links_.Head(kind), body));
@@ -215,6 +244,15 @@ class ClusterLinks::Down final : public PeerHandler {
     PutLengthPrefixed(&body, to ? to->host : std::string());
     PutVarint64(&body, to ? to->port : 0);
     Say(FrameKind::kMap, body);
+  }
+  void OnTick(bool stood_still) {
+    const int64_t now = links_.now();
+    if (stood_still) heard_micros_ = now;
+    if (dead()) return;
+    if (now - heard_micros_ > 3 * kReportMicros) return Fail("it is silent");
+    if (now < pulse_micros_) return;
+    pulse_micros_ = now + kPulseMicros;
+    Say(FrameKind::kRelease, NumberBody(0));
   }
   void Push() {
     if (dead() || !number_) return;
@@ -233,10 +271,19 @@ class ClusterLinks::Down final : public PeerHandler {
       Say(FrameKind::kMap, body);
     }
     const Acl::TakenOver& users = services.acl.taken_over();
-    if (*number_ != 0 && report_.leads && !users.text.empty() && told_users_ != users.index) {
+    const int64_t now = links_.now();
+    // A set whose log has just taken others refuses, and is told again.
+    const bool is_due = told_users_ != users.index ||
+                        (LacksUsers(Hash64(users.text)) && now - told_users_micros_ > kUsersMicros);
+    if (*number_ != 0 && report_.leads && !users.text.empty() && is_due) {
       told_users_ = users.index;
+      told_users_micros_ = now;
       Say(FrameKind::kMap, std::string(1, static_cast<char>(MapPart::kUsers)) + users.text);
     }
+  }
+  // It goes by the cluster's users, and not by these.
+  bool LacksUsers(uint64_t users) const {
+    return !dead() && number_ && reported_ && report_.users != 0 && report_.users != users;
   }
   // Whether it belongs to a set of the cluster now.
   void Judge() {
@@ -262,7 +309,7 @@ class ClusterLinks::Down final : public PeerHandler {
     set.id = set_id_;
     set.leader = node_;
     set.draining = row->draining;
-    if (services.cluster_view.sets.Put(set)) ++links_.directory_version_;
+    links_.PutSet(std::move(set));
     const bool has_state = report_.cluster_id != 0;
     if (!was || !told_here_ || has_state != had_state_) {
       told_here_ = true;
@@ -283,6 +330,7 @@ class ClusterLinks::Down final : public PeerHandler {
   // --- PeerHandler
   void OnConnected(PeerLink*) override {}
   void OnBytes(std::string_view bytes) override {
+    heard_micros_ = links_.now();
     reader_.Add(bytes);
     Frame frame;
     while (!dead()) {
@@ -296,6 +344,7 @@ class ClusterLinks::Down final : public PeerHandler {
   void OnDrained() override {}
   void OnClosed(std::string_view) override {
     link_ = nullptr;
+    if (reported_ && report_.leads) links_.NoteLost(set_id_, this);
     if (number_ && report_.leads) {
       links_.director_.OnLost(*number_);
       if (const ClusterSet* known = links_.host_.services().cluster_view.sets.Find(*number_);
@@ -308,6 +357,15 @@ class ClusterLinks::Down final : public PeerHandler {
   }
 
  private:
+  static constexpr int64_t kUsersMicros{100'000};
+
+  // It says that it serves as a set that is another replica set by now.
+  bool IsReplaced(const ClusterState& state, const std::vector<MapTables::SetRow>& sets) const {
+    return !links_.host_.closed() && state.IsOpenAs(set_id_) &&
+           std::any_of(sets.begin(), sets.end(), [&](const MapTables::SetRow& row) {
+             return row.number == state.set && row.id != set_id_;
+           });
+  }
   bool Take(const Frame& frame) {
     uint64_t number = 0;
     switch (frame.kind) {
@@ -326,14 +384,23 @@ class ClusterLinks::Down final : public PeerHandler {
         told_map_ = number;
         return true;
       case FrameKind::kCutAnswer:
-        if (!ReadNumber(frame.body, &number)) return false;
-        if (number_) links_.director_.OnAnswer(*number_, number);
-        links_.SetHold(links_.director_.held_from(), links_.held_at_);
-        links_.host_.WakeTasks();
-        return true;
+        return TakeAnswer(frame.body);
       default:
         return false;
     }
+  }
+  bool TakeAnswer(std::string_view body) {
+    CutAnswer answer;
+    if (!DecodeCutAnswer(body, &answer)) return false;
+    if (number_ && answer.confirms) {
+      if (!answer.in_time) links_.cuts_.NoteClock(*number_, answer.commit_micros);
+      links_.director_.OnConfirmed(*number_, answer.number, answer.in_time);
+    } else if (number_) {
+      links_.director_.OnAnswer(*number_, answer.number);
+    }
+    links_.SetHold(links_.director_.held_from(), links_.held_at_);
+    links_.host_.WakeTasks();
+    return true;
   }
   bool TakeReport(NodeReport report) {
     const ClusterState& own = links_.host_.store().engine().cluster();
@@ -346,18 +413,30 @@ class ClusterLinks::Down final : public PeerHandler {
       TabletsByTable tablets;
       if (!DecodeClusterState(report.tablets, &state, &tablets)) return false;
       report.tablets.clear();
+      const bool was_removed =
+          links_.host_.services().cluster_map.RemovedAs(links_.host_.store(), set_id_).has_value();
+      if (report.leads && !was_removed) links_.returns_.TakeReport(set_id_, {state, tablets});
       const auto& sets = links_.host_.services().cluster_map.Sets(links_.host_.store());
       const auto row = std::find_if(sets.begin(), sets.end(),
                                     [this](const auto& each) { return each.id == set_id_; });
       const bool is_its = row != sets.end() && row->number == state.set && row->number != 0;
+      if (report.leads && !was_removed && IsReplaced(state, sets))
+        Say(FrameKind::kMap, std::string(1, static_cast<char>(MapPart::kReplaced)));
       if (is_its && report.leads) {
-        links_.host_.services().cluster_map.TakeClaims(state.set, std::move(tablets));
+        links_.host_.services().cluster_map.TakeClaims(
+            links_.host_.store(), links_.host_.replication().term(), state.set, std::move(tablets));
         ClusterPart::Tend(links_.host_);
       }
     }
+    const bool is_elsewhere = report.zone != report_.zone || report.machine != report_.machine;
+    if (report.users != report_.users) links_.host_.WakeTasks();
+    if (reported_ && report_.leads && !report.leads) links_.NoteLost(set_id_, this);
     report_ = std::move(report);
     reported_ = true;
     Judge();
+    const ClusterSet* const known =
+        is_elsewhere ? links_.host_.services().cluster_view.sets.FindId(set_id_) : nullptr;
+    if (known != nullptr) links_.PutSet(*known);
     return true;
   }
 
@@ -365,6 +444,7 @@ class ClusterLinks::Down final : public PeerHandler {
   PeerLink* link_;
   const uint64_t set_id_;
   const uint64_t node_;
+  const uint64_t features_;
   FrameReader reader_{FrameKind::kReport, FrameKind::kMapAsk, FrameKind::kCutAnswer};
   NodeReport report_;
   bool reported_{false};
@@ -375,9 +455,13 @@ class ClusterLinks::Down final : public PeerHandler {
   uint64_t told_directory_{0};
   uint64_t told_map_{0};
   uint64_t told_users_{0};
+  int64_t told_users_micros_{0};
+  int64_t heard_micros_;
+  int64_t pulse_micros_{0};
 };
 
-ClusterLinks::ClusterLinks(Host& host, ReplicationHost& dialler) : host_(host), dialler_(dialler) {}
+ClusterLinks::ClusterLinks(Host& host, ReplicationHost& dialler)
+    : host_(host), dialler_(dialler), returns_(host), backup_cuts_(host), digest_cuts_(host) {}
 
 ClusterLinks::~ClusterLinks() = default;
 
@@ -404,8 +488,9 @@ bool ClusterLinks::directs() const {
   return leads() && in_cluster() && host_.store().engine().cluster().set == 0;
 }
 
-PeerHandler* ClusterLinks::Accept(PeerLink* link, uint64_t set_id, uint64_t node) {
-  downs_.push_back(std::make_unique<Down>(*this, link, set_id, node));
+PeerHandler* ClusterLinks::Accept(PeerLink* link, uint64_t set_id, uint64_t node,
+                                  uint64_t features) {
+  downs_.push_back(std::make_unique<Down>(*this, link, set_id, node, features));
   return downs_.back().get();
 }
 
@@ -413,8 +498,70 @@ PeerHandler* ClusterLinks::Accept(PeerLink* link, uint64_t set_id, uint64_t node
 
 void ClusterLinks::SetHold(uint64_t held_from, Lsn before) {
   const bool holds = held_from != 0;
-  if (holds && !holds_) held_at_ = before;
+  if (holds && !holds_) {
+    held_at_ = before;
+    held_since_micros_ = now();
+  } else if (!holds && holds_) {
+    cuts_.NoteHold(now() - held_since_micros_);
+    // Who waits for the replies sends nothing until then, and so nobody would look.
+    host_.WakeTasks();
+  }
   holds_ = holds;
+  host_.services().cluster_view.replies_are_held = holds;
+}
+
+// --- cuts
+
+uint64_t ClusterLinks::Known() const {
+  const auto knows = [this](uint32_t level) {
+    return set()->feature_level() >= level || set()->CheckLevel(level).ok();
+  };
+  if (!has_state() || !knows(kCutsLevel)) return kClusterLinkVersion;
+  return knows(kWholeGroupsLevel) ? kClusterLinkHomes : kClusterLinkCuts;
+}
+
+Status ClusterLinks::CheckSets() const {
+  for (const MapTables::SetRow& row : host_.services().cluster_map.Sets(host_.store())) {
+    if (row.number == 0) continue;
+    const Down* const leader = LeaderOf(row.number);
+    if (leader == nullptr) {
+      return Status::Error(ErrorCode::kTryAgain,
+                           fmt::format("set {} is away; nothing was done", row.number));
+    }
+    if (!leader->knows_cuts()) {
+      return Status::Error(
+          ErrorCode::kErr,
+          fmt::format("that needs feature level {} of all sets, and set {} has it not yet",
+                      kCutsLevel, row.number));
+    }
+  }
+  return Status::Ok();
+}
+
+void ClusterLinks::NoteKnown() {
+  for (const auto& down : downs_) {
+    if (!down->leads() || !down->number()) continue;
+    uint64_t& known = known_[*down->number()];
+    known = std::max(known, down->known());
+  }
+  uint64_t least = kClusterLinkHomes;
+  for (const auto& set : host_.services().cluster_map.Sets(host_.store())) {
+    const auto known = known_.find(set.number);
+    if (set.number != 0) least = std::min(least, known == known_.end() ? 0 : known->second);
+  }
+  host_.services().cluster_map.SetKnown(least);
+}
+
+void ClusterLinks::TellListeners(const CutMark& mark, uint64_t number) {
+  const CutListeners& listeners = host_.services().cut_listeners;
+  const auto listener = listeners.find(mark.purpose);
+  if (listener != listeners.end()) listener->second->OnCut(mark, number, host_.store().last_lsn());
+}
+
+void ClusterLinks::OnCutLogged(const CutMark& mark, uint64_t number, bool fits) {
+  NoteCatalog();
+  director_.OnCut(number, fits, now());
+  TellListeners(mark, number);
 }
 
 void ClusterLinks::NoteCatalog() {
@@ -455,12 +602,17 @@ void ClusterLinks::BeforeReplies() {
 // --- roles
 
 void ClusterLinks::UpdateRole() {
+  returns_.Note();
   if (!has_state() || !in_cluster()) {
     if (director_.active()) director_.End();
     leads_ = false;
     SetHold(0, {});
     ClusterView& view = host_.services().cluster_view;
-    if (!view.sets.empty() || view.map.version() != 0) view = {};
+    if (!view.sets.empty() || view.map.version() != 0) {
+      view = {};
+      // The director believes that all of it is known here: it is asked anew.
+      if (up_ != nullptr) up_->Fail("this node has forgotten what it was told");
+    }
     return;
   }
   NoteCatalog();
@@ -476,7 +628,9 @@ void ClusterLinks::UpdateRole() {
     term_ = term;
     leads_ = false;
     up_.reset();
+    returns_.Clear();
     director_.Begin(catalog_seen_, catalog_micros_, now());
+    cuts_.BeginTerm();
     holds_ = false;
     SetHold(director_.held_from(), {});
     Services& services = host_.services();
@@ -522,21 +676,33 @@ void ClusterLinks::OnTurn() {
   if (director_.active())
     for (const auto& down : downs_) down->Push();
   if (up_ != nullptr && up_->dead()) up_.reset();
-  if (up_ != nullptr) up_->ReportTablets();
+  if (up_ != nullptr) {
+    up_->ReportTablets();
+    up_->ReportUsers();
+  }
 }
 
 void ClusterLinks::OnTick() {
   if (!has_state()) return;
+  if (!users_due_.empty()) TakeUsers(std::exchange(users_due_, {}));
+  host_.services().cut_listeners[CutPurpose::kBackup] = &backup_cuts_;
+  backup_cuts_.OnTick();
+  digest_cuts_.OnTick();
   UpdateRole();
+  const bool stood_still = now() - std::exchange(tick_micros_, now()) > kPulseMicros;
   if (director_.active()) {
+    for (const auto& down : downs_) down->OnTick(stood_still);
     director_.OnTick(now());
     SetHold(director_.held_from(), held_at_);
     if (now() >= directory_micros_) {
       directory_micros_ = now() + 1'000'000;
-      if (host_.services().cluster_view.sets.Put(OwnClusterSet(host_))) ++directory_version_;
+      PutSet(OwnClusterSet(host_));
     }
     for (const auto& down : downs_) down->Judge();
-    if (host_.services().config.cluster_admit) AdmitWaiting();
+    NoteKnown();
+    if (!host_.closed()) cuts_.OnTick();
+    TendReturns();
+    if (host_.services().config.cluster_admit && !host_.closed()) AdmitWaiting();
     if (now() >= forget_micros_) {
       forget_micros_ = now() + 1'000'000;
       ForgetChanges();
@@ -547,6 +713,7 @@ void ClusterLinks::OnTick() {
   if (leads_) {
     member_.OnTick(now());
     SetHold(member_.held_from(), held_at_);
+    if (returns_.OnTick(false)) host_.WakeTasks();
   }
   const bool wants = in_cluster() || (!host_.services().config.cluster_join.empty() && leads());
   if (!wants) {
@@ -554,8 +721,9 @@ void ClusterLinks::OnTick() {
     return;
   }
   if (up_ != nullptr) {
-    up_->OnTick();
+    up_->OnTick(stood_still);
     up_->ReportIfDue();
+    if (up_->stands() && leads_ && up_->said() < Known()) up_->Fail("it knows more now");
     if (!up_->dead()) return;
     up_.reset();
   }
@@ -568,52 +736,6 @@ void ClusterLinks::OnTick() {
   answered_ = 0;
   up_ = std::make_unique<Up>(*this, to);
   up_->Begin();
-}
-
-std::optional<NodeAddress> ClusterLinks::Director() const {
-  if (!has_state() || !in_cluster()) return std::nullopt;
-  if (host_.store().engine().cluster().set == 0) return SetLeader(host_);
-  const ClusterSet* const head = host_.services().cluster_view.sets.Find(0);
-  const ClusterMember* const leader = head == nullptr ? nullptr : head->Find(head->leader);
-  if (leader == nullptr) return std::nullopt;
-  return NodeAddress{leader->host, leader->port};
-}
-
-std::vector<NodeAddress> ClusterLinks::Candidates() const {
-  std::vector<NodeAddress> list;
-  const auto add = [&list](const NodeAddress& address) {
-    if (std::find(list.begin(), list.end(), address) == list.end()) list.push_back(address);
-  };
-  if (in_cluster() && host_.store().engine().cluster().set == 0) {
-    if (const auto leader = set()->KnownLeader()) add(*leader);
-    return list;
-  }
-  if (const ClusterSet* const head = host_.services().cluster_view.sets.Find(0)) {
-    if (const ClusterMember* const leader = head->Find(head->leader))
-      add({leader->host, leader->port});
-    for (const ClusterMember& member : head->members) add({member.host, member.port});
-  }
-  for (const NodeAddress& node : NodesOf(host_.services().config.cluster_join)) add(node);
-  return list;
-}
-
-NodeReport ClusterLinks::MakeReport(bool with_tablets) const {
-  const Engine& engine = host_.store().engine();
-  NodeReport report;
-  report.cluster_id = engine.cluster().cluster_id;
-  // What it has is told once it is committed.
-  report.leads = leads() && set()->set().commit().seq >= catalog_lsn_.seq;
-  if (report.leads)
-    report.set = OwnClusterSet(host_);
-  else
-    report.set.id = OwnSetId(host_);
-  if (report.leads && !engine.cluster().active())
-    report.refusal = CatalogChanges::WhatIsHere(engine);
-  if (with_tablets) {
-    report.tells_tablets = true;
-    EncodeClusterState(engine.cluster(), OwnTablets(engine), &report.tablets);
-  }
-  return report;
 }
 
 // --- the director
@@ -669,11 +791,25 @@ void ClusterLinks::AdmitWaiting() {
   }
 }
 
+void ClusterLinks::TendReturns() {
+  if (!returns_.OnTick(true)) return;
+  OnAdmitted();
+  host_.WakeTasks();
+}
+
+// Another link of the same set may be that of its next leader.
+void ClusterLinks::NoteLost(uint64_t set_id, const Down* link) {
+  const bool is_there = std::any_of(downs_.begin(), downs_.end(), [&](const auto& down) {
+    return down.get() != link && down->leads() && down->set_id() == set_id;
+  });
+  if (!is_there) returns_.Lost(set_id);
+}
+
 // Those that every set has.
 void ClusterLinks::ForgetChanges() {
   Store& store = host_.store();
   MapTables tables(store);
-  if (!tables.exist() || store.in_transaction()) return;
+  if (!tables.exist() || store.in_transaction() || host_.closed()) return;
   const uint64_t first = tables.FirstChange();
   if (first == 0 || first > director_.all_have()) return;
   store.BeginTransaction(Store::Atomicity::kAll);
@@ -688,12 +824,19 @@ std::vector<WaitingSet> ClusterLinks::Waiting() const {
   if (!director_.active()) return waiting;
   for (const auto& down : downs_) {
     if (!down->leads() || down->number().has_value()) continue;
+    // What has a state of this cluster has come back, unless it was removed.
+    const std::optional<uint64_t> removed =
+        host_.services().cluster_map.RemovedAs(host_.store(), down->set_id());
+    if (down->report().cluster_id != 0 && !removed) continue;
     WaitingSet set{.set = down->report().set, .refusal = down->report().refusal};
     set.set.id = down->set_id();
     set.set.leader = down->node();
-    if (const auto was = host_.services().cluster_map.RemovedAs(host_.store(), set.set.id); was)
+    if (set.refusal.empty() && !down->knows_cuts() && !host_.store().engine().feeds().empty())
+      set.refusal = "members of an earlier version, which know no feeds of clusters";
+    if (removed) {
       set.refusal = fmt::format(
-          "data of set {}, which was removed from the cluster (empty it to join)", *was);
+          "data of set {}, which was removed from the cluster (empty it to join)", *removed);
+    }
     std::erase_if(waiting, [&set](const WaitingSet& each) { return each.set.id == set.set.id; });
     waiting.push_back(std::move(set));
   }
@@ -709,7 +852,9 @@ std::optional<uint64_t> ClusterLinks::WhoLacks(uint64_t catalog) const {
 // Nobody waits for it, and nobody is sent to it any more.
 void ClusterLinks::NoteRemoved(uint64_t number) {
   ClusterView& view = host_.services().cluster_view;
-  if (view.sets.Find(number) == nullptr) return;
+  const ClusterSet* const known = view.sets.Find(number);
+  if (known == nullptr) return;
+  returns_.Lost(known->id);
   view.sets.Remove(number);
   ++directory_version_;
   director_.RemoveSet(number);
@@ -725,8 +870,59 @@ void ClusterLinks::OnAdmitted() {
     if (!is_there) gone.push_back(number);
   }
   for (const uint64_t number : gone) NoteRemoved(number);
-  if (host_.services().cluster_view.sets.Put(OwnClusterSet(host_))) ++directory_version_;
+  PutSet(OwnClusterSet(host_));
   for (const auto& down : downs_) down->Judge();
+  NoteKnown();
+}
+
+void ClusterLinks::FillMembers(ClusterSet* set) const {
+  for (ClusterMember& member : set->members) {
+    for (const auto& down : downs_) {
+      if (down->dead() || !down->reported() || down->node() != member.node) continue;
+      member.zone = down->report().zone;
+      member.machine = down->report().machine;
+    }
+  }
+}
+
+// What two voters of it share, which is lost with both.
+static std::string SharedPlace(const ClusterSet& set) {
+  for (auto one = set.members.begin(); one != set.members.end(); ++one) {
+    for (auto other = one + 1; other != set.members.end(); ++other) {
+      if (one->kind != "voter" || other->kind != "voter") continue;
+      if (!one->zone.empty() && one->zone == other->zone) return "zone " + Quote(one->zone);
+      if (!one->machine.empty() && one->machine == other->machine)
+        return "machine " + Quote(one->machine);
+    }
+  }
+  return {};
+}
+
+void ClusterLinks::PutSet(ClusterSet set) {
+  FillMembers(&set);
+  std::string shared = SharedPlace(set);
+  if (std::string& told = shared_told_[set.number]; told != shared) {
+    told = shared;
+    if (!shared.empty())
+      Log(LogSeverity::kWarning,
+          fmt::format("Members of set {} are in one place: {}", set.number, shared));
+  }
+  if (host_.services().cluster_view.sets.Put(std::move(set))) ++directory_version_;
+}
+
+// Who has lost its link may hear of nothing, and is not waited for: it would be for ever.
+std::optional<std::string> ClusterLinks::WhoLacksUsers() const {
+  if (!director_.active()) return std::nullopt;
+  const Services& services = host_.services();
+  const uint64_t users = Hash64(services.acl.taken_over().text);
+  for (const auto& down : downs_) {
+    if (!down->LacksUsers(users)) continue;
+    const ClusterSet* const set = services.cluster_view.sets.FindId(down->set_id());
+    const ClusterMember* const member = set == nullptr ? nullptr : set->Find(down->node());
+    return member == nullptr ? fmt::format("node {:016x}", down->node())
+                             : fmt::format("{}:{}", member->host, member->port);
+  }
+  return std::nullopt;
 }
 
 // --- what the director says
@@ -744,20 +940,15 @@ bool ClusterLinks::TakeMap(std::string_view body) {
       return in_cluster() && host_.store().engine().cluster().set == 0
                  ? true
                  : TakeMapNews(body, &view.map);
+    case MapPart::kReplaced:
+      if (!body.empty()) return false;
+      returns_.NoteReplaced();
+      return true;
     case MapPart::kUsers:
-      TakeUsers(body);
+      TakeUsers(std::string(body));
       return true;
     default:
       return false;
-  }
-}
-
-// Those of the cluster are those of each of its sets.
-void ClusterLinks::TakeUsers(std::string_view text) {
-  if (!leads() || !host_.services().config.cluster_acl || set()->users() == text) return;
-  if (const Result<Lsn> changed = set()->ChangeUsers(std::string(text)); !changed.ok()) {
-    Log(LogSeverity::kWarning,
-        "The users of the cluster cannot be taken over: " + changed.status().text());
   }
 }
 
@@ -771,6 +962,7 @@ void ClusterLinks::TakeSchemaOrder(std::string_view body) {
   const ClusterState& own = store.engine().cluster();
   const Lsn before = store.last_lsn();
   Status status;
+  bool fits = false;
   if (order.whole) {
     if (own.active()) return;  // it was told already
     status = CatalogChanges(store).Join({.cluster_id = order.cluster_id, .set = order.set}, change);
@@ -782,7 +974,7 @@ void ClusterLinks::TakeSchemaOrder(std::string_view body) {
     if (!own.active() || own.cluster_id != order.cluster_id || own.set != order.set)
       return up_->Fail("an order for another set");
     if (!leads_ || !member_.Wants(change.number)) return;
-    status = CatalogChanges(store).Apply(change);
+    status = CatalogChanges(store).Apply(change, &fits);
   }
   if (!status.ok()) {
     Log(LogSeverity::kWarning, fmt::format("Change {} of the cluster's schema cannot be taken: {}",
@@ -796,6 +988,10 @@ void ClusterLinks::TakeSchemaOrder(std::string_view body) {
     return;
   }
   member_.OnChanged(change.number, now());
+  if (change.cut.is_cut()) {
+    member_.OnCut(change.number, fits);
+    TellListeners(change.cut, change.number);
+  }
   SetHold(member_.held_from(), before);
 }
 

@@ -86,9 +86,13 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     if (greets && is_near_ && (!done.ok() || !IsExpected()))
       return DialFarAway("another node is there");
     if (!done.ok()) {
+      // One that has just begun does not know yet who belongs to its set, or to the cluster.
+      if (IsYetToKnow(done.status().text())) return Lose(done.status().text());
       // An older version, or one that has been set up otherwise: it is not asked all the time.
-      if (is_own()) links_.refused_node_ = node_;
-      links_.refused_micros_ = links_.now() + kRefusedMicros;
+      if (is_own()) {
+        links_.refused_node_ = node_;
+        links_.refused_micros_ = links_.now() + kRefusedMicros;
+      }
       Log(LogSeverity::kNotice,
           fmt::format("Commands are not passed on to {:016x}: {}", node_, done.status().text()));
       return Lose(done.status().text());
@@ -105,6 +109,10 @@ class CommandLinks::EntryEnd final : public PeerHandler {
     if (is_own()) links_.refused_node_ = 0;
     links_.WakeAll();
     if (!rest.empty()) Read(rest);
+  }
+  static bool IsYetToKnow(std::string_view refusal) {
+    return refusal.find("LOADING") != refusal.npos ||
+           refusal.find("PEER: no member of this replica set") != refusal.npos;
   }
   void OnDrained() override {}
   void OnClosed(std::string_view why) override {

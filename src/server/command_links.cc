@@ -17,10 +17,12 @@
 #include "commands/config/config.h"
 #include "commands/session/services.h"
 #include "commands/session/tracking.h"
+#include "commands/session/transaction_store.h"
 #include "replica/greeting.h"
 #include "replica/set_node.h"
 #include "server/command_link_ends.h"
 #include "server/connection/connection.h"
+#include "server/feed_homes.h"
 #include "server/local_reads.h"
 #include "server/remote_asks.h"
 #include "server/tablet_mover.h"
@@ -77,8 +79,10 @@ CommandLinks::CommandLinks(Host& host, ReplicationHost& dialler)
       local_(std::make_unique<LocalEnd>(*this)),
       asks_(std::make_unique<RemoteAsks>(
           host, [this](uint64_t set) { return AnyLinkTo(set); },
+          [this](uint64_t node) { return LinkToNode(node); },
           [this](uint64_t set) { return LateText(set); })),
-      mover_(std::make_unique<TabletMover>(host)) {}
+      mover_(std::make_unique<TabletMover>(host)),
+      homes_(std::make_unique<FeedHomes>(host)) {}
 
 CommandLinks::~CommandLinks() = default;
 
@@ -98,7 +102,7 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
     const CommandRoute route = queues ? CommandRoute() : Route(session, command, args);
     if (IsAway(route)) return !IsScattered(route, command);
     // What was watched is not known any more, wherever that was.
-    if (EndsWatched(session, command) && client != nullptr && LostWatches(*client)) return true;
+    if (EndsWatched(session, command) && LostWatches(session, client)) return true;
   }
   if (!host_.services().config.cluster_forward || set()->open()) return false;
   const bool refused = refused_node_ != 0 && refused_node_ == set()->set().leader();
@@ -139,8 +143,15 @@ bool CommandLinks::Scatters(const Session& session, const CommandEntry& command,
 CommandHandler CommandLinks::scatterer() const { return &ScatterCommands::Begin; }
 
 // Who leads now does not know what its predecessor watched.
-bool CommandLinks::LostWatches(const PassedClient& client) const {
-  return client.watches_lost || (set()->open() && client.WatchesOn(kOwnSet));
+bool CommandLinks::LostWatches(const Session& session, const PassedClient* client) const {
+  if (client != nullptr && (client->watches_lost || (set()->open() && client->WatchesOn(kOwnSet))))
+    return true;
+  if (!host_.routes()) return false;
+  // What has moved to another set since.
+  if (client != nullptr && client->watches() && client->watched.HasMoved(host_)) return true;
+  const auto& watches = session.transaction->watches;
+  return std::any_of(watches.begin(), watches.end(),
+                     [this](const Watch& watch) { return WatchIsBroken(host_, watch); });
 }
 
 bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& command,
@@ -175,6 +186,20 @@ CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry&
   if (connection.passed == nullptr)
     connection.passed = std::make_unique<PassedClient>(*this, connection);
   auto* const client = static_cast<PassedClient*>(connection.passed.get());
+  const Outcome outcome = TryPass(client, command, args, doing, error);
+  if (outcome != Outcome::kRefused || !command.Is(CommandRole::kExec)) return outcome;
+  // It ends the transaction, and what is watched for it, wherever that is kept.
+  if (client->under_way()) {
+    Hold(client);
+    return Outcome::kWaits;
+  }
+  client->EndWatches();
+  return outcome;
+}
+
+CommandPassing::Outcome CommandLinks::TryPass(PassedClient* client, const CommandEntry& command,
+                                              Arguments args, Doing doing, std::string* error) {
+  Session& session = client->connection().session;
   const bool is_exec = command.Is(CommandRole::kExec);
   if (BytesOf(session, args) > kFrameBytesLimit / 2) {
     *error = "TOOLARGE the command is too long to be passed on to the leader";
@@ -187,6 +212,7 @@ CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry&
   if (!SetUsers::AreKnown(host_))
     return Wait(
         client, [&] { return LateText(*client, kOwnSet, doing); }, error);
+  if (EndsWatched(session, command) && LostWatches(session, client)) return EndWatches(client);
   CommandRoute route = host_.routes() ? Route(session, command, args) : CommandRoute();
   if (route.Is(CommandRoute::Kind::kSeveral)) {
     *error = std::move(route.error);
@@ -203,16 +229,18 @@ CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry&
     return Outcome::kRefused;
   }
   const bool watches_here = session.transaction != nullptr && !session.transaction->watches.empty();
-  if (is_exec && (watches_here || LostWatches(*client))) {
-    // What is under way knows of no watches any more.
-    if (client->under_way()) {
-      Hold(client);
-      return Outcome::kWaits;
-    }
-    client->EndWatches();
-    return Outcome::kNull;
-  }
+  if (is_exec && watches_here) return EndWatches(client);
   return PassTo(IsAway(route) ? route.set : kOwnSet, session, command, args, doing, error);
+}
+
+// What is under way knows of no watches any more.
+CommandPassing::Outcome CommandLinks::EndWatches(PassedClient* client) {
+  if (client->under_way()) {
+    Hold(client);
+    return Outcome::kWaits;
+  }
+  client->EndWatches();
+  return Outcome::kNull;
 }
 
 CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
@@ -252,8 +280,14 @@ CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
   if (session.switches.waits_elsewhere) client->EndHolding();
   client->skips = session.reply_mode == ReplyMode::kSkipping;
   client->reads_away = client->reads_away || (set != kOwnSet && doing.reads);
-  if (command.Is(CommandRole::kWatch)) channel.watches = true;
-  if (command.Is(CommandRole::kUnwatch)) channel.watches = client->watches_lost = false;
+  if (command.Is(CommandRole::kWatch)) {
+    channel.watches = true;
+    if (set != kOwnSet) client->watched.Add(set, session.keyspace, command, args);
+  }
+  if (command.Is(CommandRole::kUnwatch)) {
+    channel.watches = client->watches_lost = false;
+    client->watched.Clear();
+  }
   if (is_exec) client->transaction = std::move(session.transaction);
   ++figures_.calls_out;
   return Outcome::kPassed;
@@ -476,11 +510,15 @@ void CommandLinks::OnTurn(Lsn released) {
   WakeLagging();
   messages_.OnTurn();
   cluster_.OnTurn();
+  TabletListeners& listeners = host_.services().tablet_listeners;
+  if (!listeners.empty() && set() != nullptr && !host_.loading())
+    listeners.Tell(host_, MapOf(host_));
   asks_->OnTurn();
   for (const auto& end : owners_) end->OnTurn();
   for (const auto& end : entries_) end->OnTurn();
   local_->OnTurn();
   mover_->OnTurn();
+  homes_->OnTurn();
   std::erase_if(owners_, [](const auto& end) { return end->dead(); });
   std::erase_if(entries_, [](const auto& end) { return end->dead(); });
 }

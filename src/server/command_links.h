@@ -51,6 +51,7 @@ namespace cellar {
 
 class RemoteAsks;
 class TabletMover;
+class FeedHomes;
 
 class CommandLinks final : public CommandPassing, private CallServants, private CommandServantHost {
  public:
@@ -168,7 +169,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   static bool IsScattered(const CommandRoute& route, const CommandEntry& command);
   uint64_t own_set() const { return host_.store().engine().cluster().set; }
   // What its EXEC was to depend on is not known to anybody any more.
-  bool LostWatches(const PassedClient& client) const;
+  bool LostWatches(const Session& session, const PassedClient* client) const;
+  Outcome EndWatches(PassedClient* client);
   // Rows are those of several sets, or no more.
   void UpdateRoutes();
   // The link to who leads the own set; null: there is none yet.
@@ -177,6 +179,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   EntryEnd* LinkTo(uint64_t set);
   // For what may be asked of the own set too: where this node leads it, of itself.
   EntryLink* AnyLinkTo(uint64_t set);
+  // To that node, which may lead nothing.
+  EntryLink* LinkToNode(uint64_t node);
   // Who is said to lead it; nothing: nobody knows.
   std::optional<NodeAddress> LeaderOf(uint64_t set) const;
   // Why a command that waits for that set is refused at last.
@@ -184,6 +188,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   std::string LateText(uint64_t set) const;
   // The command in front waits, and is refused with `late` when it has done so for too long.
   Outcome Wait(PassedClient* client, const std::function<std::string()>& late, std::string* error);
+  Outcome TryPass(PassedClient* client, const CommandEntry& command, Arguments args, Doing doing,
+                  std::string* error);
   Outcome PassTo(uint64_t set, Session& session, const CommandEntry& command, Arguments args,
                  Doing doing, std::string* error);
   static void PutCall(EntryLink* link, PassedChannel* channel, const Session& session,
@@ -214,6 +220,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   std::unique_ptr<LocalEnd> local_;
   std::unique_ptr<RemoteAsks> asks_;
   std::unique_ptr<TabletMover> mover_;
+  std::unique_ptr<FeedHomes> homes_;
   SetTargets targets_;
   std::vector<PassedClient*> waiting_;
   std::map<uint64_t, Unblocked> unblockings_;  // by ticket

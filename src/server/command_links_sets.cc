@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "commands/config/config.h"
+#include "commands/reports/cluster_report.h"
 #include "commands/session/services.h"
 #include "replica/set_node.h"
 #include "server/command_link_ends.h"
 #include "server/command_links.h"
 #include "server/remote_asks.h"
 #include "server/tablet_mover.h"
+#include "store/catalog_changes.h"
 
 namespace cellar {
 namespace {
@@ -28,11 +31,18 @@ bool IsHex(std::string_view word, uint64_t* number) {
 
 void CommandLinks::UpdateRoutes() {
   bool routes = false;
+  bool awaits = false;
   if (set() != nullptr && !host_.loading() && !set()->member().state_is_void()) {
     const ClusterState& cluster = host_.store().engine().cluster();
+    awaits = !cluster.active() && !host_.services().config.cluster_join.empty() &&
+             CatalogChanges::WhatIsHere(host_.store().engine()).empty();
     routes = cluster.active() &&
              (cluster.set != 0 || host_.services().cluster_map.Sets(host_.store()).size() > 1);
+    // Before anything is read: who has just begun again must not answer by itself what others may
+    // have changed meanwhile.
+    SetClusterReadsDefault(&host_.services().config, cluster.active());
   }
+  host_.SetAwaitsCluster(awaits);
   if (routes == host_.routes()) return;
   host_.SetRoutes(routes);
   OnRoleChanged();
@@ -104,6 +114,29 @@ EntryLink* CommandLinks::AnyLinkTo(uint64_t number) {
   if (is_own && set()->open()) return &local_->entry();
   EntryEnd* const end = LinkTo(is_own ? kOwnSet : number);
   return end == nullptr ? nullptr : &end->entry();
+}
+
+EntryLink* CommandLinks::LinkToNode(uint64_t node) {
+  if (set() == nullptr) return nullptr;
+  if (node == host_.replication().node()) return &local_->entry();
+  for (const auto& end : entries_) {
+    if (end->node() != node || end->dead()) continue;
+    return end->stands() ? &end->entry() : nullptr;
+  }
+  std::optional<NodeAddress> address;
+  uint64_t set_id = OwnSetId(host_);
+  if (const SetMember* const own = set()->set().members().Find(node); own != nullptr)
+    address = NodeAddress{own->host, own->port};
+  for (const auto& [number, other] : host_.services().cluster_view.sets.sets()) {
+    const ClusterMember* const member = address ? nullptr : other.Find(node);
+    if (member == nullptr) continue;
+    address = NodeAddress{member->host, member->port};
+    set_id = other.id;
+  }
+  if (!address) return nullptr;
+  entries_.push_back(std::make_unique<EntryEnd>(*this, node, *address, set_id));
+  entries_.back()->Begin();
+  return nullptr;
 }
 
 std::optional<NodeAddress> CommandLinks::LeaderOf(uint64_t number) const {

@@ -13,7 +13,9 @@
 #include "commands/catalog/command_table.h"
 #include "commands/clients/acl_sessions.h"
 #include "commands/clients/set_users.h"
+#include "commands/cluster/alter_wait.h"
 #include "commands/cluster/command_route.h"
+#include "commands/cluster/cursor_scan.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/session/parsed_command.h"
 #include "commands/session/services.h"
@@ -61,7 +63,9 @@ void CommandServant::Become(const CallIdentity& identity) {
 CallServant::Readiness CommandServant::MayExecute(std::string_view text, uint8_t flags) {
   const SetNode* const set = host_.replication().set();
   // One that was ended, as its user was, is begun anew by its node.
-  if (set == nullptr || set->is_witness() || session_.ending()) return Readiness::kNever;
+  if (set == nullptr || session_.ending()) return Readiness::kNever;
+  if ((flags & kCallHere) != 0) return Readiness::kNow;
+  if (set->is_witness()) return Readiness::kNever;
   if (!set->open()) return set->set().leads() ? Readiness::kLater : Readiness::kNever;
   if (host_.routes() && !IsOwners(text)) return Readiness::kOtherSet;
   if (host_.routes() && SchemaWaits(text)) return Readiness::kLater;
@@ -95,7 +99,7 @@ bool CommandServant::IsOwners(std::string_view text) const {
     const CommandEntry* const command = CommandOf(words);
     if (command == nullptr || !command->Takes(words.size())) return;
     owns = owns && BelongsToOwnSet(host_, keyspace, *command, words);
-    if (command->Is(CommandRole::kSelect)) keyspace = words[1];
+    FollowSelect(host_.store(), *command, words, &keyspace);
   });
   return read.ok() && owns;
 }
@@ -122,6 +126,10 @@ bool CommandServant::Execute(std::string_view text, uint8_t flags) {
       piece = CallPiece::Parse(words);
       return;
     }
+    if (IsCursorCall(words) || IsSettledCall(words)) {
+      done = RunUnjudged(words);
+      return;
+    }
     done = piece ? RunPiece(*std::exchange(piece, std::nullopt), words) : Run(words);
     // Of several commands only the last one is answered.
     if (!last) session_.output.Truncate(position);
@@ -141,6 +149,14 @@ bool CommandServant::RunPiece(const CallPiece& piece, std::span<const std::strin
   if (scope.owned()) return Run(words);
   session_.output.Append(kMovedPiece);
   return true;
+}
+
+// The client's node has asked what this user may read, and asks for a moment of that.
+bool CommandServant::RunUnjudged(std::span<const std::string_view> words) {
+  const bool was_restricted = std::exchange(session_.restricted, false);
+  const bool done = Run(words);
+  session_.restricted = was_restricted;
+  return done;
 }
 
 bool CommandServant::Run(std::span<const std::string_view> words) {

@@ -74,6 +74,7 @@ class CommandServant final : public CallServant {
   // One command; false: it must wait, and nothing was done.
   bool Run(std::span<const std::string_view> words);
   // Of a piece of a table alone; if the set does not own it nothing is done.
+  bool RunUnjudged(std::span<const std::string_view> words);
   bool RunPiece(const CallPiece& piece, std::span<const std::string_view> words);
   const CommandEntry* CommandOf(std::span<const std::string_view> words) const;
   // Whether its own set has all that the call concerns.

@@ -25,7 +25,7 @@ class MessageLinks::Out final : public PeerHandler {
   ~Out() override { Drop(); }
 
   uint64_t node() const { return node_; }
-  bool IsAt(const SetMember& member) const { return host_ == member.host && port_ == member.port; }
+  bool IsAt(const NodeAddress& at) const { return host_ == at.host && port_ == at.port; }
   void DialIfDue(int64_t now) {
     if (link_ != nullptr || dialling_ || now < redial_micros_) return;
     redial_micros_ = now + kRedialMicros;
@@ -184,21 +184,29 @@ void MessageLinks::OnTurn() {
   for (const auto& out : outs_) out->Send();
 }
 
+std::map<uint64_t, NodeAddress> MessageLinks::Others() const {
+  std::map<uint64_t, NodeAddress> others;
+  for (const auto& [number, set] : host_.services().cluster_view.sets.sets())
+    for (const ClusterMember& member : set.members)
+      others[member.node] = {member.host, member.port};
+  for (const SetMember& member : host_.replication().set()->set().members().list)
+    others[member.id] = {member.host, member.port};
+  others.erase(host_.replication().node());
+  return others;
+}
+
 void MessageLinks::OnTick() {
   std::erase_if(ins_, [](const auto& in) { return in->dead(); });
   if (!active()) return outs_.clear();
-  const SetMembers& members = host_.replication().set()->set().members();
-  std::erase_if(outs_, [&members](const auto& out) {
-    const SetMember* const member = members.Find(out->node());
-    return member == nullptr || !out->IsAt(*member);
+  std::map<uint64_t, NodeAddress> others = Others();
+  std::erase_if(outs_, [&others](const auto& out) {
+    const auto found = others.find(out->node());
+    return found == others.end() || !out->IsAt(found->second);
   });
+  for (const auto& out : outs_) others.erase(out->node());
+  for (const auto& [node, at] : others)
+    outs_.push_back(std::make_unique<Out>(*this, node, at.host, at.port));
   const int64_t now = host_.clock().MonotonicMicros();
-  for (const SetMember& member : members.list) {
-    if (member.id == host_.replication().node()) continue;
-    const bool known = std::any_of(outs_.begin(), outs_.end(),
-                                   [&member](const auto& out) { return out->node() == member.id; });
-    if (!known) outs_.push_back(std::make_unique<Out>(*this, member.id, member.host, member.port));
-  }
   for (const auto& out : outs_) out->DialIfDue(now);
 }
 

@@ -1,5 +1,5 @@
-// MessageLinks: what is published at one node of a replica set reaches those who listen at the
-// others.
+// MessageLinks: what is published at one node of a replica set, or of a cluster of several, reaches
+// those who listen at the others.
 //
 //   PUBLISH -> Publish -> kMessage on a link to each other node -> PubSub::Publish there
 //
@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,7 +38,7 @@ class MessageLinks {
   PeerHandler* Accept(PeerLink* link, uint64_t node);
   // At the end of a turn: what was published in it leaves.
   void OnTurn();
-  // Links to all that are members now, and to nobody else.
+  // Links to all that are members now, of this set and the others, and to nobody else.
   void OnTick();
 
  private:
@@ -50,6 +51,8 @@ class MessageLinks {
   static constexpr size_t kMessageBytesMax{4 << 20};
 
   bool active() const;
+  // By node: those to be told.
+  std::map<uint64_t, NodeAddress> Others() const;
 
   Host& host_;
   ReplicationHost& dialler_;

@@ -9,6 +9,7 @@
 #include "commands/cluster/reply_reader.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
+#include "server/feed_homes.h"
 #include "server/store_party.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
@@ -42,6 +43,15 @@ MoveAnswer Answer(Host& host, const MoveStep& step) {
     return answer;
   }
   if (is_own && step.kind == MoveStep::Kind::kSplit) return AnswerSplit(store, step);
+  const bool of_feed =
+      step.kind == MoveStep::Kind::kGroups || step.kind == MoveStep::Kind::kArrived;
+  if (host.closed() || (of_feed && !is_own)) {
+    MoveAnswer answer;
+    answer.code = MoveAnswer::Code::kWait;
+    answer.text = host.services().cluster_view.closed;
+    return answer;
+  }
+  if (of_feed) return FeedHomes::Answer(store, step);
   StoreParty party(host);
   return AnswerMoveStep(party, step);
 }
@@ -92,11 +102,8 @@ RemoteCalls& MoveCalls::remote() const {
 uint64_t MoveCalls::Ask(uint64_t set, const MoveStep& step) {
   std::string bytes;
   EncodeMoveStep(step, &bytes);
-  std::string text;
   const std::string_view words[] = {kContainerWord, kStepWord, bytes};
-  PutCallCount(1, &text);
-  PutCallWords(words, &text);
-  return remote().Ask(session_, set, std::move(text), false);
+  return remote().Ask(session_, set, CallOf(words), false);
 }
 
 bool MoveCalls::IsPending(uint64_t ticket) const {

@@ -4,26 +4,16 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <uv.h>
 
 #include <filesystem>
 #include <system_error>
 
 #include "base/hash.h"
+#include "commands/reports/cluster_report.h"
 
 namespace cellar {
-namespace {
-
-std::string HostName() {
-  char name[UV_MAXHOSTNAMESIZE];
-  size_t bytes = sizeof(name);
-  return uv_os_gethostname(name, &bytes) == 0 ? std::string(name, bytes) : std::string();
-}
-
-}  // namespace
-
 Neighbour NeighbourOf(const Config& config) {
-  const std::string name = config.cluster_machine.empty() ? HostName() : config.cluster_machine;
+  const std::string name = MachineOf(config);
   if (name.empty() || config.unixsocket.empty()) return {};
   std::error_code error;
   const std::string path = std::filesystem::absolute(config.unixsocket, error).string();

@@ -60,6 +60,7 @@ PassedClient::~PassedClient() {
 size_t PassedClient::memory_bytes() const {
   size_t bytes = sizeof(*this) + channels_.size() * sizeof(PassedChannel);
   for (const auto& channel : channels_) bytes += channel->calls().memory_bytes();
+  bytes += watched.memory_bytes();
   return bytes;
 }
 
@@ -95,6 +96,7 @@ bool PassedClient::WatchesAway() const {
 void PassedClient::EndWatches() {
   CELLAR_ASSERT(!under_way());
   watches_lost = false;
+  watched.Clear();
   for (const auto& channel : channels_) {
     if (!std::exchange(channel->watches, false)) continue;
     if (channel->link() != nullptr) channel->link()->Leave(channel.get());
@@ -130,7 +132,10 @@ void PassedClient::OnAllAnswered(PassedChannel& channel) {
   Session& session = connection_.session;
   // What was read in it this node does not know, so the client shall keep nothing of it.
   const bool read_unknown = transaction != nullptr ? ReadsData(*transaction) : reads_away;
-  if (transaction != nullptr) channel.watches = false;
+  if (transaction != nullptr) {
+    channel.watches = false;
+    watched.Clear();
+  }
   if (read_unknown && session.tracking != nullptr)
     links_.host_.services().tracking.TellEverything(links_.host_, session);
   transaction.reset();

@@ -18,6 +18,7 @@
 #include "commands/session/transaction.h"
 #include "server/connection/connection.h"
 #include "server/connection/passed_commands.h"
+#include "server/watched_words.h"
 
 namespace cellar {
 
@@ -89,6 +90,7 @@ class PassedClient final : public PassedCommands {
   int64_t since_micros{0};  // the command in front has been tried since (monotonic); 0: it is new
   bool waits{false};        // its session is postponed, on behalf of this
   bool watches_lost{false};
+  WatchedWords watched;    // at the owners that keep watches
   bool skips{false};       // CLIENT REPLY SKIP is for what is under way
   bool reads_away{false};  // another set's rows are being read
   bool misled{false};      // the command in front was sent to a set that it does not concern

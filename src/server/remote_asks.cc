@@ -14,15 +14,19 @@ namespace cellar {
 
 class RemoteAsks::AskedCall final : public CallClient {
  public:
-  AskedCall(Host& host, const Session& session, uint64_t set, std::string text, bool writes)
+  // `flags`: of the call.
+  AskedCall(Host& host, const Session& session, uint64_t target, std::string text, uint8_t flags)
       : host_(host),
         identity_{session.user_name, session.keyspace, session.address,
                   static_cast<uint8_t>(session.version == RespVersion::k3 ? 3 : 2)},
-        set_(set),
+        target_(target),
         text_(std::move(text)),
-        writes_(writes) {}
+        flags_(flags) {}
 
-  uint64_t set() const { return set_; }
+  // The number of a set, or a node.
+  uint64_t target() const { return target_; }
+  const std::string& text() const { return text_; }
+  bool is_for_node() const { return (flags_ & kCallHere) != 0; }
   const Answer& answer() const { return answer_; }
   bool is_pending() const { return answer_.state == State::kPending; }
   bool waits() const { return is_pending() && !sent_; }
@@ -35,8 +39,7 @@ class RemoteAsks::AskedCall final : public CallClient {
   void Send(EntryLink* link) {
     CELLAR_ASSERT(waits());
     link->Begin(this, identity_.view())->append(text_);
-    const uint8_t flags = kCallWrites;
-    link->Pass(this, writes_ ? flags : uint8_t{0});
+    link->Pass(this, flags_);
     sent_ = true;
     sent_micros_ = host_.clock().MonotonicMicros();
     other_set_ = false;
@@ -61,7 +64,7 @@ class RemoteAsks::AskedCall final : public CallClient {
   }
   void OnUnknown() override {
     if (!is_pending()) return;
-    if (writes_) return End(State::kUnknown, {});
+    if ((flags_ & kCallWrites) != 0) return End(State::kUnknown, {});
     Again();
   }
   // The asker looks at what it has been answered, and forgets what is too much.
@@ -79,24 +82,37 @@ class RemoteAsks::AskedCall final : public CallClient {
 
   Host& host_;
   const CallIdentity identity_;
-  const uint64_t set_;
+  const uint64_t target_;
   const std::string text_;
-  const bool writes_;
+  const uint8_t flags_;
   bool sent_{false};
   int64_t sent_micros_{0};
   bool other_set_{false};
   Answer answer_;
 };
 
-RemoteAsks::RemoteAsks(Host& host, FindLink find_link, LateText late_text)
-    : host_(host), find_link_(std::move(find_link)), late_text_(std::move(late_text)) {}
+RemoteAsks::RemoteAsks(Host& host, FindLink find_link, FindNodeLink find_node_link,
+                       LateText late_text)
+    : host_(host),
+      find_link_(std::move(find_link)),
+      find_node_link_(std::move(find_node_link)),
+      late_text_(std::move(late_text)) {}
 
 RemoteAsks::~RemoteAsks() = default;
 
 uint64_t RemoteAsks::Ask(const Session& session, uint64_t set, std::string text, bool writes) {
-  CELLAR_ASSERT(CheckCall(text).ok());
-  auto call = std::make_unique<AskedCall>(host_, session, set, std::move(text), writes);
+  const auto flags = static_cast<uint8_t>(writes ? kCallWrites : 0);
+  return Add(std::make_unique<AskedCall>(host_, session, set, std::move(text), flags));
+}
+
+uint64_t RemoteAsks::AskNode(const Session& session, uint64_t node, std::string text) {
+  const auto flags = static_cast<uint8_t>(kCallWrites | kCallHere);
+  return Add(std::make_unique<AskedCall>(host_, session, node, std::move(text), flags));
+}
+
+uint64_t RemoteAsks::Add(std::unique_ptr<AskedCall> call) {
   AskedCall* const asked = call.get();
+  CELLAR_ASSERT(CheckCall(asked->text()).ok());
   calls_.emplace(++last_ticket_, std::move(call));
   Try(asked);
   return last_ticket_;
@@ -118,8 +134,10 @@ void RemoteAsks::Try(AskedCall* call) {
   const int64_t patience_micros = host_.services().config.cluster_wait * 1000;
   // Who leads may send it back again and again: that ends, too.
   const bool late = call->since_micros != 0 && now - call->since_micros >= patience_micros;
-  if (late) return call->End(State::kFailed, late_text_(call->set()));
-  EntryLink* const link = find_link_(call->set());
+  if (late && call->is_for_node()) return call->End(State::kFailed, {});
+  if (late) return call->End(State::kFailed, late_text_(call->target()));
+  EntryLink* const link =
+      call->is_for_node() ? find_node_link_(call->target()) : find_link_(call->target());
   if (link != nullptr && link->MakeRoom(*call)) return call->Send(link);
   if (call->since_micros == 0) call->since_micros = now;
 }

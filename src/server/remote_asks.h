@@ -27,14 +27,17 @@ class RemoteAsks final : public RemoteCalls {
  public:
   // A link to who leads that set; null: there is none at the moment. It is good for the turn.
   using FindLink = std::function<EntryLink*(uint64_t set)>;
+  // A link to that node.
+  using FindNodeLink = std::function<EntryLink*(uint64_t node)>;
   // The line of an error: there was none for too long.
   using LateText = std::function<std::string(uint64_t set)>;
 
-  RemoteAsks(Host& host, FindLink find_link, LateText late_text);
+  RemoteAsks(Host& host, FindLink find_link, FindNodeLink find_node_link, LateText late_text);
   ~RemoteAsks() override;
 
   // --- RemoteCalls
   uint64_t Ask(const Session& session, uint64_t set, std::string text, bool writes) override;
+  uint64_t AskNode(const Session& session, uint64_t node, std::string text) override;
   const Answer& AnswerTo(uint64_t ticket) const override;
   void Forget(uint64_t ticket) override;
 
@@ -46,10 +49,12 @@ class RemoteAsks final : public RemoteCalls {
 
  private:
   class AskedCall;
+  uint64_t Add(std::unique_ptr<AskedCall> call);
   void Try(AskedCall* call);
 
   Host& host_;
   const FindLink find_link_;
+  const FindNodeLink find_node_link_;
   const LateText late_text_;
   uint64_t last_ticket_{0};
   std::map<uint64_t, std::unique_ptr<AskedCall>> calls_;  // by ticket

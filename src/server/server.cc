@@ -157,6 +157,7 @@ Status Server::Attach(Store* store) {
     dispatcher_own_.SetPassing(&command_links_);
     services_own_.remote = &command_links_.remote();
     services_own_.moves = &command_links_.moves();
+    services_own_.cuts = &command_links_.cluster().cuts();
   }
   if (!status.ok()) Detach();
   return status;
@@ -206,6 +207,7 @@ void Server::Stop() {
   EndIoThreads();
   services_own_.readers.End();
   services_own_.aggregators.End();
+  services_own_.cut_digests.Clear();
   CloseListeners();
   const auto close = [](auto& handle) {
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): libuv's way of inheritance.

@@ -72,12 +72,10 @@ Result<std::string> Server::AcceptPeer(Session& session, std::string_view versio
     const bool is_node = version == fmt::format("{}", kPeerVersion) && set_id != 0 && caller != 0;
     if (!is_node || replication_.set() == nullptr)
       return Status::Error(ErrorCode::kErr, "PEER: this server is no member of a replica set");
-    handler = command_links_.cluster().Accept(side.get(), set_id, caller);
+    handler = command_links_.cluster().Accept(side.get(), set_id, caller, HexNumber(features));
   } else if (is_from_node) {
     const bool calls = purpose == "command";
-    ASSIGN_OR_RETURN(const uint64_t caller,
-                     calls ? command_links_.CheckCaller(version, cluster, node)
-                           : replication_.CheckCaller(version, cluster, node, false));
+    ASSIGN_OR_RETURN(const uint64_t caller, command_links_.CheckCaller(version, cluster, node));
     handler = calls ? command_links_.Accept(side.get(), caller)
                     : command_links_.messages().Accept(side.get(), caller);
   } else {

@@ -1,7 +1,11 @@
 // See store_party.h.
 #include "server/store_party.h"
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <optional>
 #include <utility>
 
@@ -10,6 +14,7 @@
 #include "commands/config/config.h"
 #include "commands/session/services.h"
 #include "replica/replication.h"
+#include "replica/set_node.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 
@@ -18,6 +23,9 @@ namespace {
 
 // What a turn does of a copy, or of a purge: about a millisecond.
 constexpr size_t kPartBytes{128 << 10};
+// And of what has changed: each part is a round trip, and a record on two disks, and clients write
+// meanwhile.
+constexpr size_t kTailPartBytes{512 << 10};
 constexpr uint64_t kPurgeCells{2'000};
 // Beyond this part of maxmemory nothing is taken in.
 constexpr uint64_t kRoomPercent{85};
@@ -76,7 +84,7 @@ class StoreParty::Source final : public MoveSource {
     if (behind_ && !Look()) return Got::kLost;
     behind_ = false;
     builder_.Reset();
-    while (!behind_ && builder_.size() < kPartBytes) {
+    while (!behind_ && builder_.size() < kTailPartBytes) {
       const LogMark before = tail_.through();
       Result<bool> all = tail_.Next(&builder_);
       if (!all.ok()) return Got::kLost;
@@ -91,8 +99,12 @@ class StoreParty::Source final : public MoveSource {
     if (behind_ && journal.durable_appended() < journal.appended()) journal.RequestSync();
     return behind_ ? Got::kAll : Got::kMore;
   }
-  // What has come since somebody looked is about as much as had come until then.
   uint64_t bytes_behind() const override { return std::max(round_bytes_, tail_.bytes_behind()); }
+  // Where that cannot be, Tail finds out.
+  uint64_t Refresh() override {
+    behind_ = !Look();
+    return behind_ ? UINT64_MAX : bytes_behind();
+  }
 
  private:
   StoreParty& party_;
@@ -114,8 +126,38 @@ void StoreParty::Retain() {
     if (source->segment() != 0 && (first == 0 || source->segment() < first))
       first = source->segment();
   }
+  // Those without a source may need what was there when they were seen first.
+  if (sources_.size() < kept_from_.size()) {
+    for (const auto& [job, segment] : kept_from_)
+      if (first == 0 || segment < first) first = segment;
+  }
   if (first == std::exchange(retained_, first)) return;
   changes().Retain(first);
+}
+
+void StoreParty::KeepLog() {
+  Store& store = host_.store();
+  if (lineage_ != store.lineage()) {
+    lineage_ = store.lineage();
+    kept_from_.clear();
+    looked_lsn_ = {};
+    retained_ = 0;
+  }
+  const Lsn looked = std::exchange(looked_lsn_, store.applied_lsn());
+  const auto& out = moves().out();
+  if (out.empty() && kept_from_.empty()) return;
+  bool changes =
+      std::erase_if(kept_from_, [&out](const auto& kept) { return !out.contains(kept.first); }) > 0;
+  for (const auto& [job, move] : out) {
+    if (kept_from_.contains(job)) continue;
+    // It began behind what had been applied the last time.
+    uint64_t segment = 0;
+    for (const SegmentEntry& entry : store.journal().CopyManifest().segments)
+      if (segment == 0 || entry.after.seq <= looked.seq) segment = entry.number;
+    kept_from_.emplace(job, std::max<uint64_t>(segment, 1));
+    changes = true;
+  }
+  if (changes) Retain();
 }
 
 Result<bool> StoreParty::Purge() { return changes().Purge(kPurgeCells); }
@@ -150,6 +192,8 @@ bool StoreParty::OwnsPart(uint64_t table_id, const Tablet& tablet) const {
 std::string StoreParty::WhyKept(const MoveOut& move) const {
   const Table* const table = TableOf(move.table_id);
   if (table->fixed()) return "the cluster's own tables stay at set 0";
+  // From then on what a snapshot has does not move with its table.
+  if (host_.replication().set()->feature_level() >= kCutsLevel) return {};
   for (const NamedSnapshot* snapshot : host_.store().engine().snapshots().All()) {
     if (snapshot->keyspace == table->keyspace() && snapshot->Find(table->name()) != nullptr)
       return "snapshot " + Quote(snapshot->name) + " holds the table";
@@ -179,19 +223,46 @@ uint64_t StoreParty::record_next(uint64_t table_id) const {
   return table == nullptr ? 0 : table->counters().record_number_next;
 }
 
-Status StoreParty::Begin(uint64_t job, const MoveOut& move) { return changes().Begin(job, move); }
-Status StoreParty::Give(uint64_t job) { return changes().Give(job); }
-Status StoreParty::Done(uint64_t job) { return changes().Done(job); }
+void StoreParty::StopIfToldTo(MoveTrials::Step step) {
+  if (host_.services().move_trials.TakeStop(step)) [[unlikely]]
+    (void)kill(getpid(), SIGSTOP);
+}
+
+Status StoreParty::Logged(MoveTrials::Step step, Status status) {
+  if (status.ok()) StopIfToldTo(step);
+  return status;
+}
+
+Status StoreParty::Begin(uint64_t job, const MoveOut& move) {
+  return Logged(MoveTrials::Step::kBegin, changes().Begin(job, move));
+}
+// None happens within a cut: a moment that some sets have yet to reach would have two owners of it,
+// or none, if the hold did not last.
+Status StoreParty::Give(uint64_t job) {
+  if (host_.services().cluster_view.replies_are_held) {
+    return Status::Error(ErrorCode::kTryAgain,
+                         "all sets are about to have a change of the schema, or one moment");
+  }
+  return Logged(MoveTrials::Step::kGive, changes().Give(job));
+}
+Status StoreParty::Done(uint64_t job) {
+  return Logged(MoveTrials::Step::kDone, changes().Done(job));
+}
 Status StoreParty::Cancel(uint64_t job) { return changes().Cancel(job); }
 Status StoreParty::Raise(uint64_t floor) { return changes().Raise(floor); }
-Status StoreParty::Stage(uint64_t job, const MoveIn& move) { return changes().Stage(job, move); }
+Status StoreParty::Stage(uint64_t job, const MoveIn& move) {
+  return Logged(MoveTrials::Step::kStage, changes().Stage(job, move));
+}
 
 Status StoreParty::Fill(uint64_t job, const MovePart& part, std::string_view ops) {
-  return changes().Fill(job, part, ops);
+  Status status = changes().Fill(job, part, ops);
+  if (part.part == 0) return status;
+  const bool is_tail = part.tail.lsn != Lsn{};
+  return Logged(is_tail ? MoveTrials::Step::kTail : MoveTrials::Step::kRun, std::move(status));
 }
 
 Status StoreParty::Own(uint64_t job, const MovePart& part, int64_t stamp, uint64_t record_next) {
-  return changes().Own(job, part, stamp, record_next);
+  return Logged(MoveTrials::Step::kOwn, changes().Own(job, part, stamp, record_next));
 }
 
 Result<bool> StoreParty::PurgeStage(const MoveIn& move) {

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "cluster/move_protocol.h"
+#include "cluster/move_trials.h"
 #include "commands/session/host.h"
 #include "store/move_changes.h"
 
@@ -22,6 +24,12 @@ class StoreParty final : public MoveParty {
 
   // Deletes some of what is stored and belongs to others. True: there may be more.
   Result<bool> Purge();
+
+  // While tablets leave the set its log stays as far as any of its members may have to read it, who
+  // leads or will lead. To be called now and then, of followers too; cheap.
+  void KeepLog();
+  // DEBUG CLUSTER STOP-AT.
+  void StopIfToldTo(MoveTrials::Step step);
 
   // --- MoveParty
   const TabletMoves& moves() const override;
@@ -55,10 +63,15 @@ class StoreParty final : public MoveParty {
   const Table* TableOf(uint64_t table_id) const;
   // The log that its sources still have to read stays.
   void Retain();
+  Status Logged(MoveTrials::Step step, Status status);
 
   Host& host_;
   std::set<Source*> sources_;
   uint64_t retained_{0};  // segment
+  // Of each tablet that leaves: what its copy is behind, is in this segment or a later one.
+  std::map<uint64_t, uint64_t> kept_from_;
+  Lsn looked_lsn_{};  // what had been applied when KeepLog looked
+  uint64_t lineage_{0};
 };
 
 }  // namespace cellar

@@ -23,6 +23,7 @@ void TabletBalancer::Stop() {
   asked_.clear();
   for (const uint64_t ticket : splits_) calls_.Forget(ticket);
   splits_.clear();
+  sizes_.clear();
   asking_ = false;
   next_micros_ = now() + kRoundMicros;
 }
@@ -94,14 +95,19 @@ uint64_t TabletBalancer::Option(std::string_view name) const {
   return value;
 }
 
-BalanceInput TabletBalancer::MakeInput() const {
+const TabletSize* TabletBalancer::SizeOf(uint64_t table_id, std::string_view begin) const {
+  const auto found = sizes_.find({table_id, std::string(begin)});
+  return found == sizes_.end() ? nullptr : &found->second;
+}
+
+BalanceInput TabletBalancer::MakeInput() {
   Store& store = host_.store();
   Services& services = host_.services();
   BalanceInput input;
   input.split_bytes = Option("tablet-split-bytes");
   input.moves_max = Option("tablet-moves");
   input.spreads = OptionText("tablet-balance") != "no";
-  std::map<std::pair<uint64_t, std::string>, TabletSize> sizes;
+  sizes_.clear();
   std::map<uint64_t, BalanceInput::Set> sets;
   for (const MapTables::SetRow& row : services.cluster_map.Sets(store)) {
     BalanceInput::Set& set = sets[row.number];
@@ -111,7 +117,7 @@ BalanceInput TabletBalancer::MakeInput() const {
     if (const ClusterSet* known = services.cluster_view.sets.Find(row.number); known != nullptr)
       set.maxmemory = known->maxmemory;
     if (!set.answers) continue;
-    for (const TabletSize& size : *asked->second.sizes) sizes[{size.table_id, size.begin}] = size;
+    for (const TabletSize& size : *asked->second.sizes) sizes_[{size.table_id, size.begin}] = size;
   }
   for (const auto& [number, job] : services.move_jobs.All(store)) {
     if (job.ended()) continue;
@@ -132,9 +138,9 @@ BalanceInput TabletBalancer::MakeInput() const {
       tablet.set = tablet.to = entry.set;
       tablet.fixed = table->fixed();
       tablet.whole = table->schema().placement.whole;
-      if (const auto size = sizes.find({id, entry.begin}); size != sizes.end()) {
-        tablet.bytes = size->second.bytes;
-        tablet.middle = size->second.middle;
+      if (const TabletSize* const size = SizeOf(id, entry.begin); size != nullptr) {
+        tablet.bytes = size->bytes;
+        tablet.middle = size->middle;
       }
       if (const MoveJob* job = services.move_jobs.Of(store, id, tablet.tablet); job != nullptr) {
         tablet.moves = true;

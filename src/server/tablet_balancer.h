@@ -29,6 +29,8 @@ class TabletBalancer {
   bool busy() const { return asking_ || now() >= next_micros_; }
   // Bytes a second that a donor copies.
   uint64_t rate() const { return Option("tablet-move-rate"); }
+  // Null: nobody has told. It dies with the next round.
+  const TabletSize* SizeOf(uint64_t table_id, std::string_view begin) const;
   // At once: a set drains, a job has ended.
   void Hurry() { next_micros_ = std::min(next_micros_, now() + kHurryMicros); }
 
@@ -44,7 +46,7 @@ class TabletBalancer {
   int64_t now() const { return host_.clock().MonotonicMicros(); }
   void Ask();
   bool TakeAnswers();
-  BalanceInput MakeInput() const;
+  BalanceInput MakeInput();
   uint64_t Option(std::string_view name) const;
   std::string OptionText(std::string_view name) const;
   void Carry(const BalanceInput& input, const BalanceStep& step);
@@ -55,7 +57,9 @@ class TabletBalancer {
   int64_t next_micros_{0};
   int64_t asked_micros_{0};
   std::map<uint64_t, Asked> asked_;  // by set
-  std::vector<uint64_t> splits_;     // tickets
+  // Of tables by id and begin, as told in the last round.
+  std::map<std::pair<uint64_t, std::string>, TabletSize> sizes_;
+  std::vector<uint64_t> splits_;  // tickets
 };
 
 }  // namespace cellar

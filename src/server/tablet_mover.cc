@@ -26,7 +26,7 @@ SetNode* TabletMover::set() const { return host_.replication().set(); }
 bool TabletMover::leads() const {
   return set() != nullptr && !host_.loading() && !set()->is_witness() && !set()->is_empty() &&
          !set()->member().state_is_void() && set()->open() && set()->may_append() &&
-         host_.store().engine().cluster().active();
+         host_.store().engine().cluster().active() && !host_.closed();
 }
 
 void TabletMover::DropDonors() {
@@ -39,6 +39,13 @@ void TabletMover::DropOrdered() {
   for (const auto& [job, ordered] : ordered_)
     if (ordered.ticket != 0) calls_.Forget(ordered.ticket);
   ordered_.clear();
+}
+
+// Also of a follower, which may lead soon.
+void TabletMover::KeepLog() {
+  const bool has_state = set() != nullptr && !host_.loading() && !set()->is_witness() &&
+                         !set()->is_empty() && !set()->member().state_is_void();
+  if (has_state && host_.store().engine().cluster().active()) party_.KeepLog();
 }
 
 void TabletMover::Step() {
@@ -88,6 +95,7 @@ void TabletMover::Step() {
 }
 
 void TabletMover::OnTurn() {
+  KeepLog();
   if (!busy_) {
     // What has come about since is looked at by Step.
     const bool may = leads();
@@ -207,6 +215,15 @@ std::optional<MoveProgress> TabletMover::DonorProgress(uint64_t job) const {
   return progress;
 }
 
+MoveFigures TabletMover::figures() const {
+  MoveFigures figures = figures_;
+  for (const auto& [job, donor] : donors_) {
+    if (donor.given_micros != 0 && !donor.donor.ended())
+      figures.given_micros = std::max(figures.given_micros, now() - donor.given_micros);
+  }
+  return figures;
+}
+
 // --- the director
 
 void TabletMover::StepJobs() {
@@ -255,10 +272,9 @@ void TabletMover::StepJob(const MoveJob& job, Ordered* ordered) {
   }
   const MoveJob* const known = host_.services().move_jobs.Find(host_.store(), job.number);
   if (known == nullptr || known->ended() || now() < ordered->next_micros) return;
-  if (!ordered->progress.given && !ordered->cancel &&
-      now() - ordered->moved_micros >= kStuckMicros) {
+  if (!ordered->progress.given && !ordered->cancel && now() - ordered->moved_micros >= Patience()) {
     ordered->cancel = true;
-    ordered->why = "no progress for 60 s" +
+    ordered->why = fmt::format("no progress for {} s", Patience() / 1'000'000) +
                    (ordered->progress.why.empty() ? std::string() : ": " + ordered->progress.why);
   }
   const bool drops = known->state == MoveJob::State::kCancelling;
@@ -310,6 +326,7 @@ void TabletMover::TakeAnswer(const MoveJob& job, const MoveAnswer& answer, Order
       if (!noted.ok()) ordered->progress.why = noted.text();
       ordered->next_micros = 0;
       if (!noted.ok()) return;
+      if (state == MoveJob::State::kDone) party_.StopIfToldTo(MoveTrials::Step::kMap);
       host_.WakeTasks();
       balancer_.Hurry();
       return;
@@ -318,6 +335,10 @@ void TabletMover::TakeAnswer(const MoveJob& job, const MoveAnswer& answer, Order
       ordered->progress.why = answer.text;
       return;
   }
+}
+
+int64_t TabletMover::Patience() const {
+  return host_.services().move_trials.patience_micros.value_or(kStuckMicros);
 }
 
 MoveProgress TabletMover::JobProgress(uint64_t job) const {

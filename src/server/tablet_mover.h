@@ -47,7 +47,10 @@ class TabletMover final : public MoveDesk {
   void Wake() override;
   void OnSets() override;
   void NoteRate(uint64_t bytes_per_second) override;
-  const MoveFigures& figures() const override { return figures_; }
+  const TabletSize* SizeOf(uint64_t table_id, std::string_view begin) const override {
+    return balancer_.SizeOf(table_id, begin);
+  }
+  MoveFigures figures() const override;
 
  private:
   static constexpr int64_t kRetryMicros{20'000};
@@ -81,6 +84,8 @@ class TabletMover final : public MoveDesk {
   SetNode* set() const;
   int64_t now() const { return host_.clock().MonotonicMicros(); }
   bool leads() const;
+  void KeepLog();
+  int64_t Patience() const;
   void DropDonors();
   void DropOrdered();
   void StepDonors();

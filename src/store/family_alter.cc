@@ -32,23 +32,11 @@
 #include "engine/schema/column_set.h"
 #include "engine/schema/type_change.h"
 #include "engine/table/type_walk.h"
+#include "store/policy_changes.h"
 #include "store/store.h"
 #include "store/type_look.h"
 
 namespace cellar {
-
-// Does the new policy drop all that retention drops now, at any moment to come, whether that has
-// been reclaimed or not? So where both policies ask for the age alone, and the new one drops
-// sooner. Where ranks matter, what is still stored counts in them: then only if nothing changes,
-// and no cell expires while others keep its rank.
-static bool StaysDropped(const Table& table, const FamilySchema& family,
-                         const RetentionPolicy& policy) {
-  if (family.policy.depends_on_rank() || policy.depends_on_rank()) {
-    return family.policy == policy && table.family_counters(family).expiring_cells == 0;
-  }
-  constexpr int64_t kAnyTimestamp{1};
-  return policy.DueMicros(1, kAnyTimestamp) <= family.policy.DueMicros(1, kAnyTimestamp);
-}
 
 // An index whose ON types come from the family, or from COLUMN, would go on with the old one, and
 // miss all that is written from then on.
@@ -84,12 +72,15 @@ static Status AlterTypes(const TableSchema& schema, const FamilySchema& family,
 
 class FamilyAlter final : public SlicedChange {
  public:
+  // A change is one of all sets, or settles what this one was told.
+  enum class Of : uint8_t { kAllSets, kOwnSet };
   FamilyAlter(Store& store, const Table& table, const FamilySchema& family, FamilyOptions options,
-              std::unique_ptr<FamilyAccess> rights)
+              std::unique_ptr<FamilyAccess> rights, Of of = Of::kAllSets)
       : store_(store),
         table_id_(table.id()),
         lineage_(store.engine_->lineage()),
         family_id_(family.id),
+        of_(of),
         options_(std::move(options)),
         rights_(std::move(rights)),
         others_(options_.other_cells.value_or(OtherCells::kRefuse)),
@@ -126,6 +117,7 @@ class FamilyAlter final : public SlicedChange {
     RETURN_IF_ERROR(LookOn(*table, after, cells_max));
     if (phase_ == Phase::kLook) return Status::Ok();
     after.policy = AlterRetention(family->policy, options_);
+    after.next_policy.reset();
     RETURN_IF_ERROR(ReclaimOn(table, *family, after.policy, cells_max));
     if (phase_ == Phase::kReclaim) return Status::Ok();
     return Alter(table, *family, std::move(after));
@@ -191,7 +183,8 @@ class FamilyAlter final : public SlicedChange {
     EncodeTableSchema(schema, &bytes);
     store_.BeginMutation();
     store_.mutation_.SetSchema(table_id_, bytes);
-    RETURN_IF_ERROR(store_.CommitSchema(table));
+    RETURN_IF_ERROR(of_ == Of::kOwnSet ? store_.CommitLocalSchema(table)
+                                       : store_.CommitSchema(table));
     schema_changed_ = true;
     look_.EndRecord(*table);
     store_.BeginIndexes(*table);
@@ -370,6 +363,7 @@ class FamilyAlter final : public SlicedChange {
   const uint64_t table_id_;
   const uint64_t lineage_;
   const uint32_t family_id_;
+  const Of of_;
   const FamilyOptions options_;
   const std::unique_ptr<FamilyAccess> rights_;  // of the client; null: all
   const OtherCells others_;
@@ -409,6 +403,14 @@ static std::unique_ptr<FamilyAccess> CopyRights(const TableSchema& schema,
   return copy;
 }
 
+// Of another version they would not know it.
+static Status CheckMayKeepOther(const CatalogKeeper& keeper) {
+  if (keeper.KnowCuts()) return Status::Ok();
+  return Status::Error(ErrorCode::kTryAgain,
+                       "not all sets of the cluster have said that they know changes of what a "
+                       "family keeps: one is away, or has members of an earlier version");
+}
+
 Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const NewFamily& family,
                                                          const FamilyAccess* access) {
   RETURN_IF_ERROR(CheckLive(table));
@@ -423,21 +425,30 @@ Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const New
   if (Status altered = AlterTypes(schema, **found, family.options, &after); !altered.ok())
     return InTable(std::move(altered), table);
   RETURN_IF_ERROR(CheckFeatures(family.options));
-  // Rows of other sets would have to be looked at, converted, or rid of what the old policy has
-  // dropped, and nobody does that there.
+  // Rows of other sets would have to be looked at, or converted, and nobody does that there.
   if (has_other_sets() && !table.tablets()->owns_all()) {
-    const TypeChange change(after, family.options);
-    const RetentionPolicy policy = AlterRetention((*found)->policy, family.options);
-    if (change.asks() || !((*found)->policy == policy || StaysDropped(table, **found, policy))) {
+    const bool keeps = family.options.other_cells == OtherCells::kKeep;
+    if (!keeps && TypeChange(after, family.options).asks()) {
       return Status::Error(ErrorCode::kCrossSet,
                            "table " + Quote(table.name()) +
-                               " has rows on other sets: what family " + Quote(family.name) +
-                               " keeps, and of which type, is not changed over several sets yet; "
+                               " has rows on other sets: types of family " + Quote(family.name) +
+                               " are changed with KEEP alone, which leaves cells as they are; "
                                "nothing was done");
     }
+    const RetentionPolicy policy = AlterRetention((*found)->policy, family.options);
+    if (!((*found)->policy == policy)) RETURN_IF_ERROR(CheckMayKeepOther(*catalog_.keeper));
   }
   return std::unique_ptr<SlicedChange>(std::make_unique<FamilyAlter>(
       *this, table, **found, family.options, CopyRights(schema, access)));
+}
+
+std::unique_ptr<SlicedChange> SettlePolicy(Store& store, const Table& table,
+                                           const FamilySchema& family) {
+  FamilyOptions options;
+  options.gc = family.next_policy;
+  options.other_cells = OtherCells::kKeep;
+  return std::make_unique<FamilyAlter>(store, table, family, std::move(options), nullptr,
+                                       FamilyAlter::Of::kOwnSet);
 }
 
 }  // namespace cellar

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
+#include "store/policy_changes.h"
 #include "store/range_delete.h"
 #include "store/store.h"
 
@@ -170,8 +171,6 @@ Status MoveChanges::Commit(uint64_t table_id, Seen seen) {
   }
   ++store_.transaction_changes_;
   store_.CommitTransaction();
-  // Whatever appendfsync says: the other set is waiting for it.
-  if (seen == Seen::kYes) store_.journal_->RequestSync();
   return Status::Ok();
 }
 
@@ -188,7 +187,13 @@ Status MoveChanges::Log(MutationOp op, uint64_t job) {
   return Commit(TableOf(job));
 }
 
+Status MoveChanges::CheckSettled(uint64_t table_id) const {
+  const Table* const table = store_.engine_->FindTableById(table_id);
+  return table == nullptr ? Status::Ok() : PolicyChanges::CheckSettled(*table);
+}
+
 Status MoveChanges::Begin(uint64_t job, const MoveOut& move) {
+  RETURN_IF_ERROR(CheckSettled(move.table_id));
   std::string body;
   EncodeMoveOut(move, &body);
   store_.BeginMutation();
@@ -205,6 +210,7 @@ Status MoveChanges::Cancel(uint64_t job) { return Log(MutationOp::kMoveCancel, j
 Status MoveChanges::Raise(uint64_t floor) { return Log(MutationOp::kFloor, floor); }
 
 Status MoveChanges::Stage(uint64_t job, const MoveIn& move) {
+  RETURN_IF_ERROR(CheckSettled(move.table_id));
   std::string body;
   EncodeMoveIn(move, &body);
   store_.BeginMutation();
@@ -230,6 +236,14 @@ Status MoveChanges::Fill(uint64_t job, const MovePart& part, std::string_view op
   return Commit(0, Seen::kNo);
 }
 
+// What feeds tell of a row here stands behind what they have told of it there.
+void MoveChanges::RaiseCommitTime(int64_t micros) {
+  constexpr int64_t kAheadMicrosMax{24LL * 3600 * 1'000'000};  // a clock that is wrong by more
+  const int64_t wanted = std::min(micros, store_.now_micros_ + kAheadMicrosMax);
+  const int64_t more = wanted - store_.journal_->last_commit_micros();
+  if (more > 0) store_.journal_->SkipMicros(more);
+}
+
 Status MoveChanges::Own(uint64_t job, const MovePart& part, int64_t stamp, uint64_t record_next) {
   const uint64_t table_id = TableOf(job);
   const Table* const table = store_.engine_->FindTableById(table_id);
@@ -242,6 +256,8 @@ Status MoveChanges::Own(uint64_t job, const MovePart& part, int64_t stamp, uint6
     store_.mutation_.RecordNumber(table_id, record_next);
   const int64_t before = store_.engine_->stamp();
   store_.engine_->SetStamp(std::max(before, stamp));
+  if (const MoveIn* const move = store_.engine_->cluster().moves.FindIn(job); move != nullptr)
+    RaiseCommitTime(move->tail.micros);
   Status status = Commit(table_id);
   if (!status.ok()) store_.engine_->SetStamp(before);
   return status;

@@ -36,7 +36,7 @@ class MoveChanges {
   explicit MoveChanges(Store& store) : store_(store) {}
 
   // --- the donor. REQUIRES: no transaction, of all of these
-  // TRYAGAIN, ERR: not all members know moves.
+  // TRYAGAIN, ERR: not all members know moves; what the table keeps is being changed (Stage, too).
   Status Begin(uint64_t job, const MoveOut& move);
   Status Give(uint64_t job);
   Status Done(uint64_t job);
@@ -68,9 +68,11 @@ class MoveChanges {
   // What of it is about who owns what changes what replies tell of the table; what is stored of
   // other sets' rows nobody sees.
   enum class Seen : uint8_t { kYes, kNo };
+  void RaiseCommitTime(int64_t micros);
   Status Commit(uint64_t table_id, Seen seen = Seen::kYes);
   Status Log(MutationOp op, uint64_t job);
   uint64_t TableOf(uint64_t job) const;
+  Status CheckSettled(uint64_t table_id) const;
   bool IsStored(const Table& table, const KeyRange& range) const;
   Result<bool> PurgeRanges(Table& table, const std::vector<KeyRange>& ranges, uint64_t cells_max);
 

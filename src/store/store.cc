@@ -91,14 +91,17 @@ Status Store::OpenJournal(const LoadProgressCallback& progress, StateContent con
 // What makes copies of the journal's files.
 Status Store::OpenFiles() {
   const std::string& directory = options_.journal.directory;
-  backup_ = std::make_unique<Backup>(options_.backup,
-                                     Backup::Source{.directory = directory,
-                                                    .whole_log = !options_.journal.set_member,
-                                                    .files = files_,
-                                                    .clock = clock_,
-                                                    .journal = *journal_,
-                                                    .state = *engine_,
-                                                    .wake = options_.journal.wake});
+  backup_ = std::make_unique<Backup>(
+      options_.backup,
+      Backup::Source{.directory = directory,
+                     .whole_log = !options_.journal.set_member,
+                     .files = files_,
+                     .clock = clock_,
+                     .journal = *journal_,
+                     .state = *engine_,
+                     .wake = options_.journal.wake,
+                     .set = engine_->cluster().active() ? std::optional(engine_->cluster().set)
+                                                        : std::nullopt});
   RETURN_IF_ERROR(backup_->Mount());
   if (backup_was_active_) backup_->Interrupt("the store was closed and opened again meanwhile");
   backup_was_active_ = false;
@@ -445,7 +448,7 @@ Status Store::CommitCatalog(Table* table) {
       .number = cluster.catalog + 1, .ops = {}, .parts = std::move(catalog_.parts)};
   catalog_.parts.clear();
   if (has_other_sets()) {
-    ASSIGN_OR_RETURN(change.ops, CatalogChanges::OpsForOthers(mutation_.Since(part_begin_)));
+    change.ops = CatalogChanges::OpsForOthers(mutation_.Since(part_begin_));
   }
   if (Status rests = CheckMovesOf(*engine_, mutation_.Since(part_begin_), &mutation_);
       !rests.ok()) {
@@ -453,6 +456,12 @@ Status Store::CommitCatalog(Table* table) {
     return rests;
   }
   mutation_.SetCatalog(change.number);
+  if (catalog_.cut.is_cut()) {
+    change.cut = std::exchange(catalog_.cut, {});
+    std::string mark;
+    EncodeCutMark(change.cut, &mark);
+    mutation_.Cut(change.number, mark);
+  }
   if (!has_other_sets()) return CommitLocalSchema(table);
   const bool is_alone = !in_transaction_;
   if (is_alone) OpenTransaction(Atomicity::kAll);
@@ -474,6 +483,7 @@ Status Store::CommitLocalSchema(Table* table) {
     transaction_schema_ = true;
   } else {
     schema_lsn_ = journal_->last_lsn();
+    if (engine_->cluster().active()) journal_->ReleaseWhenDurable();
   }
   return Status::Ok();
 }
@@ -508,6 +518,8 @@ void Store::CommitTransaction() {
   if (mutation_.size() >= kFeedLargeStepBytes) ReserveMicros();
   // Room has been reserved for all of it: by the last of its parts.
   const Lsn lsn = journal_->Append(mutation_.payload(), transaction_changes_);
+  if (engine_->cluster().active()) [[unlikely]]
+    SyncOwnership(mutation_.payload());
   for (const uint64_t id : transaction_tables_) {
     Table* table = engine_->FindTableById(id);
     if (table != nullptr) table->set_last_lsn(lsn);

@@ -154,6 +154,8 @@ enum class Feature : uint8_t {
   kTablets,      // ownership of rows
   kPlacement,    // COLOCATE, WHOLE
   kMoves,        // of tablets
+  kWholeGroups,  // of feeds that go over several sets, and where they are at home
+  kCuts,         // one moment over several sets, and as which replica set one serves
 };
 
 // A change too large for one turn: CDELRANGE, CUPDATE, FAMILY ALTER. Step() does a bounded piece,
@@ -313,10 +315,7 @@ class Store {
   // now, or when the newest timestamp was given out, which is the same on every copy whatever its
   // clock says. O(n).
   enum class DigestTime : uint8_t { kNow, kNewestStamp };
-  // Of all keyspaces, or all but the cluster's own: of the same rows that is the digest of a server
-  // without a cluster.
-  enum class DigestOf : uint8_t { kAll, kClients };
-  std::string Digest(DigestTime time = DigestTime::kNow, DigestOf of = DigestOf::kAll);
+  std::string Digest(DigestTime time = DigestTime::kNow);
   // Whether every whole index is what its table says; ERR naming one that is not. O(n).
   Status VerifyIndexes();
 
@@ -520,6 +519,8 @@ class Store {
   friend class TabletChanges;
   friend class CatalogChanges;
   friend class MoveChanges;
+  friend class PolicyChanges;
+  friend class FrozenTables;
 
   struct Pin {
     std::unique_ptr<ReadView> view;
@@ -529,6 +530,9 @@ class Store {
   };
 
   Store(StoreOptions options, FileSystem& files, Clock& clock);
+  // Behind the record with that payload: if it says who owns what, it is released once it is on
+  // disk.
+  void SyncOwnership(std::string_view payload);
   Status OpenJournal(const LoadProgressCallback& progress, StateContent content);
   Status OpenFiles();
   // Ends log and state, which outlives them in part; OpenJournal makes both anew.
@@ -585,6 +589,7 @@ class Store {
   Status CommitCatalog(Table* table);
   void OpenTransaction(Atomicity atomicity);
   void AssignNewTable(uint64_t id, const Tablets& tablets);
+  void AssignCopy(uint64_t id, const Table& source);
   bool has_other_sets() const {
     return catalog_.keeper != nullptr && catalog_.keeper->has_others();
   }
@@ -604,7 +609,6 @@ class Store {
   bool SweepFeeds();
   Status CheckFeed(const Feed& feed) const;
   // --- store_snapshots.cc
-  static Status CheckOnOneSet(const Table& table);
   // READONLY if the table is frozen, ERR if it is the cluster's.
   static Status CheckLive(const Table& table) {
     return table.fixed() ? FixedTable(table) : Status::Ok();
@@ -627,6 +631,8 @@ class Store {
                        SnapshotIds* ids);
   // Before a table goes or is emptied: drop-keep's snapshot of it, as a part of the mutation.
   Status KeepDropped(const Table& table, SnapshotIds* ids);
+  Status CheckNewSnapshot(std::string_view keyspace, std::string_view name,
+                          Overwrite replace) const;
   bool SweepSnapshots();
   void NoteSnapshot(uint64_t id);  // its tables are told as of schema_lsn_
   // A step of the transaction, or of a command, that is very large takes longer (feed.h).
@@ -691,6 +697,14 @@ class Store {
   struct Catalog {
     CatalogKeeper* keeper{nullptr};
     std::vector<CatalogChange::Part> parts{};  // of the part of the mutation at hand
+    CutMark cut{};                             // what the next change is
+    struct Settling {                          // of PolicyChanges
+      uint64_t table_id{0};
+      uint32_t family_id{0};
+      RetentionPolicy policy{};
+      std::unique_ptr<SlicedChange> change{};
+    };
+    Settling settling{};
   };
   Catalog catalog_;
   FeatureGate feature_gate_;

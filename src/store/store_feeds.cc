@@ -59,6 +59,16 @@ Status Store::CreateFeed(std::string_view keyspace, std::string_view name, Feed 
                          "there are at most " + std::to_string(kFeedsMax) + " feeds");
   }
   if (feed.by_row) RETURN_IF_ERROR(CheckFeature(Feature::kRowEntries));
+  if (has_other_sets()) {
+    RETURN_IF_ERROR(CheckFeature(Feature::kCuts));
+    if (!catalog_.keeper->KnowCuts()) {
+      return Status::Error(ErrorCode::kTryAgain,
+                           "not all sets of the cluster have said that they know feeds of several "
+                           "sets: one is away, or has members of an earlier version");
+    }
+  }
+  if (has_other_sets() && catalog_.keeper->KnowHomes() && CheckFeature(Feature::kWholeGroups).ok())
+    feed.home.set = catalog_.keeper->NextHome(engine_->feeds());
   feed.after_micros = journal_->last_commit_micros();
   FeedSchemas schemas;
   for (const Table* table : engine_->Tables(keyspace)) {

@@ -1,6 +1,4 @@
 // Reads of rows, snapshot cursors, the digest.
-#include <xxhash.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -18,8 +16,8 @@
 #include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/row_split.h"
+#include "store/digest_hash.h"
 #include "store/store.h"
-#include "store/tablet_changes.h"
 
 namespace cellar {
 
@@ -222,68 +220,30 @@ void Store::UnpinStale() {
 
 namespace {
 
-class DigestHash {
- public:
-  DigestHash() : state_(XXH3_createState()) { XXH3_128bits_reset(state_); }
-  ~DigestHash() { XXH3_freeState(state_); }
-  DigestHash(const DigestHash&) = delete;
-  DigestHash& operator=(const DigestHash&) = delete;
+enum class DigestExpiry : uint8_t { kCounted, kLeftOut };
 
-  // What is added next goes here.
-  std::string& bytes() { return bytes_; }
-  void Flush() {
-    XXH3_128bits_update(state_, bytes_.data(), bytes_.size());
-    bytes_.clear();
-  }
-  std::string Text() {
-    Flush();
-    const XXH128_hash_t hash = XXH3_128bits_digest(state_);
-    constexpr char kDigits[] = "0123456789abcdef";
-    std::string text;
-    for (const uint64_t half : {hash.high64, hash.low64}) {
-      for (int shift = 60; shift >= 0; shift -= 4) text.push_back(kDigits[(half >> shift) & 15]);
-    }
-    return text;
-  }
-
- private:
-  XXH3_state_t* state_;
-  std::string bytes_;
-};
-
-void AddSchema(const Table& table, bool all_indexes, std::string* bytes) {
-  PutLengthPrefixed(bytes, table.schema().key.spec());
-  PutVarint64(bytes, table.counters().record_number_next);
-  for (FamilySchema family : table.schema().families) {
-    family.compression = Compression::kNever;  // how cells are kept, not what they are
-    PutLengthPrefixed(bytes, family.name);
-    PutLengthPrefixed(bytes, FamilyOptionsText(table.schema(), family));
-  }
-  for (const IndexSchema& index : table.schema().indexes) {
-    if (!all_indexes && (index.state != IndexState::kReady || !index.judged)) continue;
-    PutLengthPrefixed(bytes, IndexDefinitionText(table.schema(), index));
-  }
-}
-
-void AddCells(Scan& scan, bool with_expiry, DigestHash* hash) {
+void AddCells(Scan& scan, DigestExpiry expiry, DigestHash* hash) {
   for (ScanStep step = scan.Next(); step != ScanStep::kEnd; step = scan.Next()) {
     std::string& bytes = hash->bytes();
     if (step == ScanStep::kRow) PutLengthPrefixed(&bytes, scan.row_text());
     if (step != ScanStep::kCell) continue;
-    const ScanCell& cell = scan.cell();
-    PutLengthPrefixed(&bytes, cell.family);
-    PutLengthPrefixed(&bytes, cell.qualifier_text);
-    PutVarint64(&bytes, static_cast<uint64_t>(cell.timestamp_micros));
-    bytes.push_back(static_cast<char>(cell.type));
-    PutLengthPrefixed(&bytes, cell.stored);
-    if (with_expiry) PutVarint64(&bytes, static_cast<uint64_t>(scan.expiry_micros()));
-    if (bytes.size() > 64 * 1024) hash->Flush();
+    DigestCell(scan, &bytes);
+    if (expiry == DigestExpiry::kCounted)
+      PutVarint64(&bytes, static_cast<uint64_t>(scan.expiry_micros()));
+    hash->FlushIfLong();
   }
+}
+
+void AddSchema(const Table& table, DigestIndexes indexes, std::string* bytes) {
+  DigestKey(table, bytes);
+  PutVarint64(bytes, table.counters().record_number_next);
+  DigestFamilies(table, bytes);
+  DigestIndexesOf(table, indexes, bytes);
 }
 
 }  // namespace
 
-std::string Store::Digest(DigestTime time, DigestOf of) {
+std::string Store::Digest(DigestTime time) {
   const int64_t now = now_micros_;
   // Nodes with the same data must judge at one moment what has expired.
   if (time == DigestTime::kNewestStamp) now_micros_ = engine_->stamp();
@@ -291,29 +251,28 @@ std::string Store::Digest(DigestTime time, DigestOf of) {
   CellOptions all;
   all.versions_max = kUnlimited;
   for (const std::string& keyspace : Keyspaces()) {
-    if (of == DigestOf::kClients && !CheckKeyspaceOpen(*engine_, keyspace).ok()) continue;
     PutLengthPrefixed(&hash.bytes(), keyspace);
     for (const Table* table : Tables(keyspace)) {
       PutLengthPrefixed(&hash.bytes(), table->name());
-      AddSchema(*table, true, &hash.bytes());
+      AddSchema(*table, DigestIndexes::kAll, &hash.bytes());
       Result<std::unique_ptr<Scan>> scan = ScanRows(*table, {}, all, nullptr);
       CELLAR_ASSERT(scan.ok());
-      AddCells(**scan, false, &hash);
+      AddCells(**scan, DigestExpiry::kLeftOut, &hash);
     }
   }
   now_micros_ = now;
-  return hash.Text();
+  return hash.Take().Text();
 }
 
 std::string Store::DigestTable(const Table& table) {
   DigestHash hash;
   CellOptions all;
   all.versions_max = kUnlimited;
-  AddSchema(table, false, &hash.bytes());
+  AddSchema(table, DigestIndexes::kReady, &hash.bytes());
   Result<std::unique_ptr<Scan>> scan = ScanRows(table, {}, all, nullptr);
   CELLAR_ASSERT(scan.ok());
-  AddCells(**scan, true, &hash);
-  return hash.Text();
+  AddCells(**scan, DigestExpiry::kCounted, &hash);
+  return hash.Take().Text();
 }
 
 }  // namespace cellar

@@ -142,6 +142,17 @@ void Store::AssignNewTable(uint64_t id, const Tablets& tablets) {
   mutation_.AssignTablets(id, bytes);
 }
 
+// What each of several sets owned of the source, it owns of the copy: its rows are those.
+void Store::AssignCopy(uint64_t id, const Table& source) {
+  if (!engine_->cluster().active()) return;
+  std::string bytes;
+  const bool is_alone = engine_->cluster().set == 0 && !has_other_sets();
+  const bool is_one = source.tablets() == nullptr || (is_alone && source.clamp() == nullptr);
+  const Tablets::Pointer tablets = is_one ? Tablets::Whole() : source.shared_tablets();
+  tablets->Encode(&bytes);
+  mutation_.AssignTablets(id, bytes);
+}
+
 Status Store::DropTable(Table& table) {
   RETURN_IF_ERROR(CheckLive(table));
   BeginMutation();

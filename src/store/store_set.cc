@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/state/ownership_ops.h"
 #include "store/snapshot/snapshot_writer.h"
 #include "store/store.h"
 
@@ -21,8 +22,18 @@ void Store::AppendEntry(const LogRecord& record) {
     pending_.pop_back();
   }
   journal_->AppendAt(record, record.payload, record.kind == RecordKind::kCommand ? 1 : 0);
+  if (record.kind == RecordKind::kCommand) SyncOwnership(record.payload);
   pending_.push_back({record, std::string(record.payload)});
   pending_bytes_ += record.payload.size();
+}
+
+// Outside of a cluster records of rows are not looked through: what makes a set part of one begins
+// with something else. A witness has no state to tell.
+void Store::SyncOwnership(std::string_view payload) {
+  if (!options_.journal.set_member || !journal_->releases_undurable()) return;
+  const bool looks = holds_log_only() || engine_->cluster().active();
+  if (looks ? ChangesOwnership(payload) : BeginsWithOwnership(payload))
+    journal_->ReleaseWhenDurable();
 }
 
 // A record of the set itself. The room for it has been looked at before; a refusal could not be

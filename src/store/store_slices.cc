@@ -6,6 +6,7 @@
 #include "base/text/quote.h"
 #include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
+#include "store/policy_changes.h"
 #include "store/range_delete.h"
 #include "store/store.h"
 
@@ -74,15 +75,20 @@ bool Store::Sweep(uint64_t cells_max) {
 }
 
 // One slice of background work. Each kind is finished before the next one is begun, and comes
-// before it in urgency: memory that nobody can reach, moving nodes together, indexes, and last
-// cells that retention has dropped. True: there is more, and it is worth going on at once.
+// before it in urgency: memory that nobody can reach, moving nodes together, indexes, what families
+// keep from now on, and last cells that retention has dropped. True: there is more, and it is worth
+// going on at once.
 bool Store::SweepTables(uint64_t cells_max) {
   UnpinStale();
   if (!engine_->CollectGarbage(cells_max)) return true;
   if (!Compact()) return true;
   building_indexes_ = !SweepIndexes(cells_max, kIndexMicrosPerSlice);
   if (building_indexes_) return true;
-  if (following_) return false;  // the leader reclaims, and says so in its log
+  if (following_) {  // the leader reclaims, and says so in its log
+    PolicyChanges(*this).Forget();
+    return false;
+  }
+  if (!PolicyChanges(*this).Step(cells_max)) return true;
   Table* table = engine_->FindTableFrom(sweep_table_id_);
   while (table != nullptr && !table->MayHoldDropped()) {
     table = engine_->FindTableFrom(table->id() + 1);

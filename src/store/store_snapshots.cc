@@ -8,6 +8,7 @@
 #include "base/text/quote.h"
 #include "engine/state/snapshot_set.h"
 #include "engine/state/table_copy.h"
+#include "store/frozen_tables.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 
@@ -74,20 +75,10 @@ uint64_t Store::AddSnapshot(std::string_view keyspace, std::string_view name,
   return id;
 }
 
-// Replacing drops and creates by one record: there is no moment without a snapshot of that name.
-// What shows a table as a whole at one moment.
-Status Store::CheckOnOneSet(const Table& table) {
-  if (table.clamp() == nullptr) return Status::Ok();
-  return Status::Error(ErrorCode::kCrossSet, "table " + Quote(table.shown_name()) +
-                                                 " lies on several sets; nothing was done");
-}
-
-Status Store::CreateSnapshot(std::string_view keyspace, std::string_view name,
-                             const std::vector<const Table*>& tables, int64_t ttl_micros,
-                             Overwrite replace) {
+Status Store::CheckNewSnapshot(std::string_view keyspace, std::string_view name,
+                               Overwrite replace) const {
   RETURN_IF_ERROR(CheckKeyspaceOpen(*engine_, keyspace));
   RETURN_IF_ERROR(CheckFeature(Feature::kSnapshots));
-  (void)SweepSnapshots();
   const SnapshotSet& snapshots = engine_->snapshots();
   const NamedSnapshot* old = snapshots.FindAny(keyspace, name);
   if (old != nullptr && !old->hidden && replace == Overwrite::kNo) {
@@ -99,13 +90,51 @@ Status Store::CreateSnapshot(std::string_view keyspace, std::string_view name,
         ErrorCode::kTooLarge,
         "there are at most " + FormatUint64(options_.snapshots_max) + " snapshots (snapshots-max)");
   }
-  for (const Table* const table : tables) RETURN_IF_ERROR(CheckOnOneSet(*table));
+  return Status::Ok();
+}
+
+Status Store::CreateSnapshot(std::string_view keyspace, std::string_view name,
+                             const std::vector<const Table*>& tables, int64_t ttl_micros,
+                             Overwrite replace) {
+  (void)SweepSnapshots();
+  RETURN_IF_ERROR(CheckNewSnapshot(keyspace, name, replace));
+  const NamedSnapshot* old = engine_->snapshots().FindAny(keyspace, name);
   BeginMutation();
   if (old != nullptr) mutation_.DropSnapshot(old->id);
   SnapshotIds ids = NextIds();
   const uint64_t id = AddSnapshot(keyspace, name, tables, ttl_micros, &ids);
   RETURN_IF_ERROR(CommitSchema(nullptr));
   if (!in_transaction_) NoteSnapshot(id);
+  return Status::Ok();
+}
+
+Result<uint64_t> FrozenTables::Freeze(std::string_view keyspace,
+                                      const std::vector<const Table*>& tables, int64_t ttl_micros) {
+  RETURN_IF_ERROR(CheckKeyspaceOpen(*store_.engine_, keyspace));
+  RETURN_IF_ERROR(store_.CheckFeature(Feature::kSnapshots));
+  store_.BeginMutation();
+  Store::SnapshotIds ids = store_.NextIds();
+  const uint64_t id = store_.AddSnapshot(keyspace, {}, tables, ttl_micros, &ids);
+  RETURN_IF_ERROR(store_.CommitSchema(nullptr));
+  if (!store_.in_transaction_) store_.NoteSnapshot(id);
+  return id;
+}
+
+// One that had the name is dropped by the same record: there is no moment without a snapshot of
+// that name.
+Status FrozenTables::Name(uint64_t id, std::string_view name, Store::Overwrite replace) {
+  const SnapshotSet& snapshots = store_.engine_->snapshots();
+  const NamedSnapshot* const snapshot = snapshots.FindById(id);
+  if (snapshot == nullptr)
+    return Status::Error(ErrorCode::kNoSnapshot, "the snapshot was dropped while it was made");
+  RETURN_IF_ERROR(store_.CheckFeature(Feature::kCuts));
+  RETURN_IF_ERROR(store_.CheckNewSnapshot(snapshot->keyspace, name, replace));
+  const NamedSnapshot* const old = snapshots.FindAny(snapshot->keyspace, name);
+  store_.BeginMutation();
+  if (old != nullptr) store_.mutation_.DropSnapshot(old->id);
+  store_.mutation_.NameSnapshot(id, name);
+  RETURN_IF_ERROR(store_.CommitSchema(nullptr));
+  if (!store_.in_transaction_) store_.NoteSnapshot(id);
   return Status::Ok();
 }
 
@@ -125,6 +154,10 @@ Status Store::DropSnapshot(const NamedSnapshot& snapshot) {
 // are hidden from clients already, so a full disk only delays it.
 bool Store::SweepSnapshots() {
   if (following_ || engine_->snapshots().empty()) return false;
+  // In a cluster set 0 drops them for all sets.
+  const ClusterState& cluster = engine_->cluster();
+  if (cluster.active() && (cluster.set != 0 || catalog_.keeper == nullptr)) return false;
+  if (has_other_sets() && in_transaction_) return false;
   std::vector<uint64_t> gone;
   for (const NamedSnapshot* snapshot : engine_->snapshots().All()) {
     const bool is_forgotten = snapshot->name.empty() && !copies_.contains(snapshot->id);
@@ -133,15 +166,17 @@ bool Store::SweepSnapshots() {
   if (gone.empty()) return false;
   BeginMutation();
   for (const uint64_t id : gone) mutation_.DropSnapshot(id);
-  (void)CommitLocalSchema(nullptr);  // a full disk delays it
-  return false;
+  (void)(has_other_sets() ? CommitSchema(nullptr) : CommitLocalSchema(nullptr));
+  return false;  // a full disk delays it
 }
 
 // drop-keep: a snapshot of what is about to go, in the same record. Where there is no room for it,
 // the oldest one of its kind makes way; without such a one the drop is refused, as it could not be
 // taken back.
 Status Store::KeepDropped(const Table& table, SnapshotIds* ids) {
-  if (options_.drop_keep_micros == 0 || table.clamp() != nullptr || has_other_sets())
+  if (options_.drop_keep_micros == 0) return Status::Ok();
+  // A snapshot is of all sets, and some do not know what that is.
+  if (has_other_sets() && (!CheckFeature(Feature::kCuts).ok() || !catalog_.keeper->KnowCuts()))
     return Status::Ok();
   RETURN_IF_ERROR(CheckFeature(Feature::kSnapshots));
   const SnapshotSet& snapshots = engine_->snapshots();
@@ -231,7 +266,7 @@ class CopyChange final : public SlicedChange {
       store_.mutation_.DropTable(old->id());
     }
     store_.mutation_.CopyTable(keyspace_, name_, ids.table, Definition(*source, ids));
-    store_.AssignNewTable(ids.table, *Tablets::Whole());
+    store_.AssignCopy(ids.table, *source);
     if (snapshot_id_ != 0) store_.mutation_.DropSnapshot(snapshot_id_);
     engine.PrepareCopy(std::move(copy_));
     const Status committed = store_.CommitSchema(nullptr);
@@ -278,7 +313,6 @@ Result<std::unique_ptr<SlicedChange>> Store::CopyTable(Table& source, std::strin
                                                        std::string_view name, Overwrite replace) {
   RETURN_IF_ERROR(CheckKeyspaceOpen(*engine_, keyspace));
   RETURN_IF_ERROR(CheckFeature(Feature::kSnapshots));
-  RETURN_IF_ERROR(CheckOnOneSet(source));
   Table* frozen = &source;
   uint64_t snapshot_id = 0;
   // A snapshot without a name holds the source still; the record of the copy drops it.
@@ -298,6 +332,12 @@ Result<std::unique_ptr<SlicedChange>> Store::CopyTable(Table& source, std::strin
   CELLAR_ASSERT(frozen != nullptr);
   return std::unique_ptr<SlicedChange>(
       std::make_unique<CopyChange>(*this, *frozen, snapshot_id, keyspace, name, replace));
+}
+
+std::unique_ptr<SlicedChange> FrozenTables::Copy(Table& frozen, uint64_t snapshot_id,
+                                                 std::string_view keyspace, std::string_view name,
+                                                 Store::Overwrite replace) {
+  return std::make_unique<CopyChange>(store_, frozen, snapshot_id, keyspace, name, replace);
 }
 
 // --- snapshot files

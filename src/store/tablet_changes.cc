@@ -221,6 +221,15 @@ Status TabletChanges::End() {
   return store_.CommitLocalSchema(nullptr);
 }
 
+Status TabletChanges::OpenAs(uint64_t set_id) {
+  CELLAR_ASSERT(store_.engine_->cluster().active());
+  CELLAR_ASSERT(set_id != 0);
+  RETURN_IF_ERROR(store_.CheckFeature(Feature::kCuts));
+  store_.BeginMutation();
+  store_.mutation_.Move(MutationOp::kOpenAs, 0, EncodeOpenAs(set_id));
+  return store_.CommitLocalSchema(nullptr);
+}
+
 Status TabletChanges::Assign(Table& table, std::vector<Tablet> tablets) {
   RETURN_IF_ERROR(RequireLive(table));
   const size_t before = table.tablets()->list().size();

@@ -63,6 +63,7 @@ void EncodeTabletSizes(const std::vector<TabletSize>& sizes, std::string* to) {
     PutVarint64(to, size.bytes);
     PutLengthPrefixed(to, size.middle);
   }
+  for (const TabletSize& size : sizes) PutVarint64(to, size.rows);
 }
 
 bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes) {
@@ -80,6 +81,9 @@ bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes) {
     size.middle = middle;
     sizes->push_back(std::move(size));
   }
+  if (from.empty()) return true;
+  for (TabletSize& size : *sizes)
+    if (!GetVarint64(&from, &size.rows)) return false;
   return from.empty();
 }
 
@@ -93,7 +97,17 @@ std::vector<TabletSize> TabletSizesOf(const Engine& engine) {
     bytes_of_all += table->memory_bytes();
   }
   std::vector<TabletSize> sizes;
-  for (const Table* table : tables) AddSizes(*table, bytes_of_all, &sizes);
+  for (const Table* table : tables) {
+    const size_t first = sizes.size();
+    AddSizes(*table, bytes_of_all, &sizes);
+    // Rows are counted for a table as a whole.
+    const uint64_t bytes = std::max<uint64_t>(table->memory_bytes(), 1);
+    const auto rows = static_cast<double>(table->counters().rows);
+    for (size_t i = first; i < sizes.size(); ++i) {
+      const double part = static_cast<double>(sizes[i].bytes) / static_cast<double>(bytes);
+      sizes[i].rows = static_cast<uint64_t>(std::min(part, 1.0) * rows);
+    }
+  }
   return sizes;
 }
 

@@ -14,10 +14,12 @@ struct TabletSize {
   uint64_t table_id{0};
   std::string begin;   // of the tablet
   uint64_t bytes{0};   // of memory, about
+  uint64_t rows{0};    // about
   std::string middle;  // where half of them are before; empty: nowhere, as within one row
   friend bool operator==(const TabletSize&, const TabletSize&) = default;
 };
-// v count { v table id, b begin, v bytes, b middle }
+// v count { v table id, b begin, v bytes, b middle }, { v rows } of each. Who is of a version
+// before leaves the rows out.
 void EncodeTabletSizes(const std::vector<TabletSize>& sizes, std::string* to);
 [[nodiscard]] bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes);
 

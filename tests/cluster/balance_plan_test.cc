@@ -161,14 +161,22 @@ TEST_CASE("any cluster comes to rest, evenly as far as its tablets let it", "[ba
 }
 
 TEST_CASE("sizes survive their bytes", "[balance]") {
-  const std::vector<TabletSize> sizes{{1, "", 7, "m"}, {2, std::string("a\0b", 3), UINT64_MAX, ""}};
+  const std::vector<TabletSize> sizes{{1, "", 7, 300, "m"},
+                                      {2, std::string("a\0b", 3), UINT64_MAX, 4, ""}};
   std::string bytes;
   EncodeTabletSizes(sizes, &bytes);
   std::vector<TabletSize> read;
   REQUIRE(DecodeTabletSizes(bytes, &read));
   CHECK(read == sizes);
-  for (size_t cut = 0; cut < bytes.size(); ++cut)
-    CHECK_FALSE(DecodeTabletSizes(std::string_view(bytes).substr(0, cut), &read));
+  // Who is of a version before says nothing of rows: those are the last three bytes.
+  const size_t without_rows = bytes.size() - 3;
+  for (size_t cut = 0; cut < bytes.size(); ++cut) {
+    CHECK(DecodeTabletSizes(std::string_view(bytes).substr(0, cut), &read) ==
+          (cut == without_rows));
+  }
+  REQUIRE(DecodeTabletSizes(std::string_view(bytes).substr(0, without_rows), &read));
+  CHECK(read[0].bytes == 7);
+  CHECK(read[0].rows == 0);
 }
 
 }  // namespace

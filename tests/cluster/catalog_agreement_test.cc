@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace catalog_agreement_test {
@@ -21,6 +22,8 @@ enum class Fault {
   kNoHold,
   kForgetsHold,
   kForgetsHoldZero,
+  kNoConfirmation,
+  kConfirmsForAnother,
 };
 
 // What lies in the log of a set: changes by number, each with a name that no other one has.
@@ -37,25 +40,42 @@ struct SetLog {
 };
 
 struct Message {
-  enum class Kind { kChange, kRelease, kAnswer } kind;
+  enum class Kind { kChange, kRelease, kAnswer, kConfirmed } kind;
   uint64_t number;
   std::vector<int> changes;  // of kChange: those up to `number`, or that one
+  bool is_cut{false};        // of kChange
+  bool in_time{false};       // of kConfirmed
+};
+
+// One of a client that makes one after the other; what a set shows of it depends on the hold.
+struct Write {
+  size_t set;
+  size_t behind;  // so many changes stand before it in the log of the set
+  bool acknowledged{false};
 };
 
 class World final : CatalogDirector::Teller {
  public:
   World(uint32_t seed, size_t sets, Fault fault, bool holds_expire)
-      : random_(seed), fault_(fault), holds_expire_(holds_expire) {
+      : random_(seed),
+        fault_(fault),
+        holds_expire_(holds_expire),
+        step_micros_(seed % 3 == 0 ? 20'000 : 6'000) {
     others_.resize(sets - 1);
     BeginDirector();
-    for (Other& other : others_) other.member.Begin(0, kLongAgo, now_);
+    for (Other& other : others_) {
+      other.rate = seed % 2 == 0 ? 1 : 1 + static_cast<int64_t>(random_() % 4);
+      other.member.Begin(0, kLongAgo, 0);
+    }
   }
 
+  int good() const { return good_; }
   // What is wrong; empty: nothing.
   std::string Run(int steps) {
     for (int step = 0; step < steps; ++step) {
       Step();
       if (std::string wrong = Check(); !wrong.empty()) return wrong;
+      if (std::string wrong = CheckCut(); !wrong.empty()) return wrong;
     }
     return Finish();
   }
@@ -71,6 +91,9 @@ class World final : CatalogDirector::Teller {
     std::deque<Message> up;
     size_t answered{0};
     int64_t changed_micros{kLongAgo};
+    bool is_next_leader{false};
+    int64_t rate{1};  // of its clock, which may run faster than the director's
+    int64_t Now(int64_t now) const { return now * rate; }
   };
 
   bool Chance(int percent) { return static_cast<int>(random_() % 100) < percent; }
@@ -101,6 +124,7 @@ class World final : CatalogDirector::Teller {
   void TellChange(uint64_t set, uint64_t number) override {
     Other& other = others_[set - 1];
     Message message{Message::Kind::kChange, number == 0 ? director_.committed() : number, {}};
+    message.is_cut = number != 0 && number == cut_;
     if (number == 0)
       message.changes.assign(zero_.changes.begin(), zero_.changes.begin() + message.number);
     else
@@ -114,7 +138,16 @@ class World final : CatalogDirector::Teller {
   void Receive(Other* other) {
     const Message message = other->down.front();
     other->down.pop_front();
-    if (message.kind == Message::Kind::kRelease) return other->member.OnRelease(message.number);
+    if (message.kind == Message::Kind::kRelease) {
+      auto confirmed = other->member.OnRelease(message.number);
+      if (!confirmed && other->is_next_leader && fault_ == Fault::kConfirmsForAnother)
+        confirmed = {message.number, true};
+      if (confirmed && other->linked) {
+        other->up.push_back(
+            {Message::Kind::kConfirmed, confirmed->number, {}, false, confirmed->in_time});
+      }
+      return;
+    }
     SetLog& log = other->log;
     if (!other->joined) {
       log.changes = message.changes;
@@ -128,8 +161,10 @@ class World final : CatalogDirector::Teller {
       return;
     }
     other->joined = true;
-    other->changed_micros = now_;
-    other->member.OnChanged(log.changes.size(), now_);
+    other->changed_micros = other->Now(now_);
+    other->member.OnChanged(log.changes.size(), other->Now(now_));
+    other->is_next_leader = false;
+    if (message.is_cut) other->member.OnCut(log.changes.size(), true);
     if (fault_ == Fault::kNoHold) other->member.OnRelease(log.changes.size());
     if (fault_ == Fault::kAnswersUncommitted) Answer(other);
   }
@@ -141,10 +176,56 @@ class World final : CatalogDirector::Teller {
     other->up.push_back({Message::Kind::kAnswer, has, {}});
   }
 
+  void TakeAnswer(size_t at) {
+    const Message message = others_[at].up.front();
+    others_[at].up.pop_front();
+    if (message.kind == Message::Kind::kConfirmed)
+      return director_.OnConfirmed(at + 1, message.number, message.in_time);
+    director_.OnAnswer(at + 1, message.number);
+    if (fault_ == Fault::kNoConfirmation) director_.OnConfirmed(at + 1, message.number, true);
+  }
+
+  // --- writes, each begun when the one before was acknowledged
+  size_t ChangesOf(size_t set) const {
+    return set == 0 ? zero_.changes.size() : others_[set - 1].log.changes.size();
+  }
+  bool Shows(const Write& write) const {
+    const uint64_t held =
+        write.set == 0 ? director_.held_from() : others_[write.set - 1].member.held_from();
+    const SetLog& log = write.set == 0 ? zero_ : others_[write.set - 1].log;
+    return log.committed >= write.behind && (held == 0 || write.behind < held);
+  }
+  void StepWrites() {
+    if (!writes_.empty() && !writes_.back().acknowledged) {
+      if (Shows(writes_.back()) && Chance(60)) writes_.back().acknowledged = true;
+      return;
+    }
+    const size_t set = Pick(others_.size() + 1);
+    if (set == 0 || others_[set - 1].joined) writes_.push_back({set, ChangesOf(set)});
+  }
+  // Nobody knows of it what becomes of it: nothing was begun behind it.
+  void ForgetWriteOf(size_t set) {
+    if (!writes_.empty() && writes_.back().set == set && !writes_.back().acknowledged)
+      writes_.pop_back();
+  }
+  std::string CheckCut() {
+    if (cut_ == 0 || director_.cut(cut_) != CatalogDirector::Cut::kGood) return {};
+    const uint64_t number = std::exchange(cut_, 0);
+    ++good_;
+    bool out = false;
+    for (const Write& write : writes_) {
+      const bool inside = write.behind < number;
+      if (inside && out) return "a write is in a good cut, and one before it is not";
+      out = out || !inside;
+    }
+    return {};
+  }
+
   void Step() {
-    now_ += holds_expire_ ? static_cast<int64_t>(random_() % 20'000) : 1;
+    StepWrites();
+    now_ += holds_expire_ ? static_cast<int64_t>(random_() % step_micros_) : 1;
     director_.OnTick(now_);
-    for (Other& other : others_) other.member.OnTick(now_);
+    for (Other& other : others_) other.member.OnTick(other.Now(now_));
     Other& other = others_[Pick(others_.size())];
     const auto at = static_cast<size_t>(&other - others_.data());
     switch (Pick(12)) {
@@ -154,6 +235,11 @@ class World final : CatalogDirector::Teller {
           zero_.changes.push_back(++names_);
           changed_micros_ = now_;
           director_.OnChanged(zero_.changes.size(), now_);
+          cut_ = Chance(60) ? zero_.changes.size() : 0;
+          if (cut_ != 0) {
+            writes_.erase(writes_.begin(), writes_.empty() ? writes_.end() : writes_.end() - 1);
+            director_.OnCut(cut_, true, now_);
+          }
           if (fault_ == Fault::kTellsUncommitted) director_.OnCommitted(zero_.changes.size(), 1);
         }
         break;
@@ -173,10 +259,7 @@ class World final : CatalogDirector::Teller {
         break;
       case 5:
       case 6:
-        if (!other.up.empty()) {
-          director_.OnAnswer(at + 1, other.up.front().number);
-          other.up.pop_front();
-        }
+        if (!other.up.empty()) TakeAnswer(at);
         break;
       case 7:
       case 8:
@@ -194,14 +277,19 @@ class World final : CatalogDirector::Teller {
           Unlink(&other);
           other.log.LoseTail(Chance(50));
           if (other.log.changes.empty()) other.joined = false;
+          other.is_next_leader = true;
+          ForgetWriteOf(at + 1);
           other.member.Begin(other.log.changes.size(),
-                             fault_ == Fault::kForgetsHold ? kLongAgo : other.changed_micros, now_);
+                             fault_ == Fault::kForgetsHold ? kLongAgo : other.changed_micros,
+                             other.Now(now_));
         }
         break;
       default:  // the director does
         if (Chance(8)) {
           director_.End();
           zero_.LoseTail(Chance(50));
+          cut_ = 0;
+          ForgetWriteOf(0);
           BeginDirector();
         }
         break;
@@ -242,10 +330,7 @@ class World final : CatalogDirector::Teller {
         while (!other.down.empty()) Receive(&other);
         other.log.committed = other.log.changes.size();
         Answer(&other);
-        while (!other.up.empty()) {
-          director_.OnAnswer(at + 1, other.up.front().number);
-          other.up.pop_front();
-        }
+        while (!other.up.empty()) TakeAnswer(at);
       }
     }
     if (director_.held_from() != 0) return "set 0 holds for ever";
@@ -260,20 +345,24 @@ class World final : CatalogDirector::Teller {
   std::mt19937 random_;
   const Fault fault_;
   const bool holds_expire_;
+  const uint32_t step_micros_;
   CatalogDirector director_{*this};
   SetLog zero_;
   std::vector<Other> others_;
   int names_{0};
+  uint64_t cut_{0};  // that nothing is known of yet
+  std::vector<Write> writes_;
+  int good_{0};
   int64_t now_{0};
   int64_t changed_micros_{kLongAgo};
 };
 
 // The first schedule that finds something; none of so many.
-std::optional<uint32_t> FirstFound(Fault fault, uint32_t schedules, std::string* what) {
+std::optional<uint32_t> FirstFound(Fault fault, uint32_t schedules, int steps, std::string* what) {
   for (uint32_t seed = 1; seed <= schedules; ++seed) {
     for (const bool expire : {false, true}) {
       const size_t sets = 2 + seed % 4;
-      *what = World(seed, sets, fault, expire).Run(400);
+      *what = World(seed, sets, fault, expire).Run(steps);
       if (!what->empty()) return seed;
     }
   }
@@ -282,16 +371,95 @@ std::optional<uint32_t> FirstFound(Fault fault, uint32_t schedules, std::string*
 
 TEST_CASE("Sets agree on a schema whatever dies and gets lost", "[cluster]") {
   std::string what;
-  const auto seed = FirstFound(Fault::kNone, 3'000, &what);
+  const auto seed = FirstFound(Fault::kNone, 3'000, 800, &what);
   INFO("seed " << seed.value_or(0) << ": " << what);
   CHECK_FALSE(seed.has_value());
 }
 
+TEST_CASE("Cuts become good, most of them where nothing dies for long", "[cluster]") {
+  int good = 0;
+  for (uint32_t seed = 1; seed <= 200; ++seed) {
+    World world(seed, 2 + seed % 4, Fault::kNone, seed % 2 == 0);
+    REQUIRE(world.Run(1'500).empty());
+    good += world.good();
+  }
+  CHECK(good > 200);
+}
+
+TEST_CASE("What is known of a cut", "[cluster]") {
+  struct Nobody final : CatalogDirector::Teller {
+    void TellChange(uint64_t, uint64_t) override {}
+    void TellRelease(uint64_t, uint64_t) override {}
+  } nobody;
+  CatalogDirector director(nobody);
+  const auto begin = [&director](bool fits) {
+    director.Begin(3, -1'000'000, 0);
+    director.AddSet(1);
+    director.OnReport(1, 3);
+    director.OnCommitted(3, 1);
+    director.OnChanged(4, 0);
+    director.OnCut(4, fits, 0);
+    director.OnCommitted(4, 1);
+  };
+  using Cut = CatalogDirector::Cut;
+  begin(true);
+  CHECK(director.cut(4) == Cut::kOpen);
+  CHECK(director.cut(3) == Cut::kNone);
+  director.OnConfirmed(1, 4, true);
+  CHECK(director.cut(4) == Cut::kOpen);  // it is not there yet
+  director.OnAnswer(1, 4);
+  CHECK(director.cut(4) == Cut::kGood);
+  director.OnTick(2 * kCutMicros);
+  CHECK(director.cut(4) == Cut::kGood);
+  begin(false);
+  CHECK(director.cut(4) == Cut::kBad);
+  begin(true);
+  director.OnAnswer(1, 4);
+  director.OnConfirmed(1, 3, false);  // of another one
+  CHECK(director.cut(4) == Cut::kOpen);
+  director.OnConfirmed(1, 4, false);
+  CHECK(director.cut(4) == Cut::kBad);
+  begin(true);
+  director.OnTick(kHoldMicros);
+  CHECK(director.cut(4) == Cut::kBad);
+  begin(true);
+  director.OnAnswer(1, 4);
+  director.OnTick(kHoldMicros);
+  CHECK(director.cut(4) == Cut::kOpen);  // the own hold was long enough
+  director.OnTick(kCutMicros);
+  CHECK(director.cut(4) == Cut::kBad);
+  CatalogMember member;
+  member.Begin(3, -1'000'000, 0);
+  member.OnChanged(4, 0);
+  member.OnCut(4, true);
+  CHECK_FALSE(member.OnRelease(3).has_value());
+  auto said = member.OnRelease(4);
+  CHECK((said && said->in_time && said->number == 4));
+  said = member.OnRelease(4);
+  CHECK((said && said->in_time));
+  CHECK_FALSE(member.OnRelease(5).has_value());
+  member.OnChanged(5, 0);
+  member.OnCut(5, false);
+  said = member.OnRelease(5);
+  CHECK((said && !said->in_time));
+  member.OnChanged(6, 0);
+  member.OnCut(6, true);
+  member.OnTick(kHoldMicros);
+  said = member.OnRelease(6);
+  CHECK((said && !said->in_time));
+  member.OnChanged(7, 0);
+  member.OnCut(7, true);
+  member.Begin(7, 0, 1);
+  CHECK_FALSE(member.OnRelease(7).has_value());
+}
+
 TEST_CASE("Each fault of the agreement on a schema is found", "[cluster]") {
-  for (const Fault fault : {Fault::kTellsUncommitted, Fault::kAnswersUncommitted, Fault::kNoHold,
-                            Fault::kForgetsHold, Fault::kForgetsHoldZero}) {
+  for (const Fault fault :
+       {Fault::kTellsUncommitted, Fault::kAnswersUncommitted, Fault::kNoHold, Fault::kForgetsHold,
+        Fault::kForgetsHoldZero, Fault::kNoConfirmation, Fault::kConfirmsForAnother}) {
     std::string what;
-    const auto seed = FirstFound(fault, 200, &what);
+    const bool of_cut = fault == Fault::kNoConfirmation || fault == Fault::kConfirmsForAnother;
+    const auto seed = FirstFound(fault, of_cut ? 20'000 : 200, of_cut ? 2'000 : 400, &what);
     INFO("fault " << static_cast<int>(fault));
     CHECK(seed.has_value());
   }

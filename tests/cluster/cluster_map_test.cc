@@ -48,7 +48,7 @@ TEST_CASE_METHOD(Director, "INIT is one record, and so is END", "[cluster]") {
   REQUIRE(store->last_lsn().seq == before + 1);
   REQUIRE(Check().empty());
   REQUIRE(Starts(map, "t") == "[]");
-  REQUIRE(map.Current(*store).tables().size() == 7);  // with its own
+  REQUIRE(map.Current(*store).tables().size() == 8);  // with its own
   Open();
   REQUIRE(Check().empty());
   REQUIRE(Version() == 1);
@@ -112,7 +112,7 @@ TEST_CASE_METHOD(Director, "The map follows tables that come, go and get other n
   REQUIRE(map.Current(*store).floor() == 0);
   REQUIRE(store->DropTable(Find("u")).ok());
   REQUIRE(map.Tend(*store, term).ok());
-  REQUIRE(map.Current(*store).tables().size() == 6);
+  REQUIRE(map.Current(*store).tables().size() == 7);
   REQUIRE(map.Current(*store).floor() == version + 2);
   REQUIRE(Check().empty());
   // Not in the middle of a transaction.
@@ -137,6 +137,19 @@ TEST_CASE_METHOD(Director, "A new director compares everything once", "[cluster]
   REQUIRE(Starts(next, "u") == "[]");
   REQUIRE(next.Check(*store, 2).empty());
   REQUIRE(Starts(map, "t") == "[]");
+}
+
+TEST_CASE_METHOD(Director, "What a set tells a new director first is kept", "[cluster]") {
+  Make("t", {{"f", {}}});
+  REQUIRE(Begin().ok());
+  REQUIRE(map.Admit(*store, term, 7, "a set", "a test").ok());
+  // Before this director has looked at anything.
+  const uint64_t id = Find("t").id();
+  const TabletsByTable claims{{id, Tablets::Make({{.begin = "", .end = "", .epoch = 5}})}};
+  map.TakeClaims(*store, 2, 1, claims);
+  REQUIRE(map.Tend(*store, 2).ok());
+  REQUIRE(map.Current(*store).FindTablet(id, "x")->set == 1);
+  REQUIRE(map.Current(*store).FindTablet(id, "x")->epoch == 5);
 }
 
 TEST_CASE_METHOD(Director, "What is wrong is named, and made anew", "[cluster]") {

@@ -264,6 +264,7 @@ class Simulation::Source final : public MoveSource {
     // Sometimes there is too much to give the tablet away.
     return process_.simulation.rng_() % 4 == 0 ? UINT64_MAX : 0;
   }
+  uint64_t Refresh() override { return 0; }
 
  private:
   static void Put(const std::string& key, const Row& row, bool deletes, std::string* ops) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cluster/cluster_map.h"
+#include "cluster/set_directory.h"
 #include "commands/all_commands.h"
 #include "commands/session/session.h"
 #include "commands/session/transaction.h"
@@ -69,7 +71,9 @@ class Routes : public Fixture {
                       .own_set = 1,
                       .leads = leads,
                       .keyspace = "0",
-                      .transaction = session.transaction.get()},
+                      .transaction = session.transaction.get(),
+                      .sets = sets,
+                      .cluster_map = cluster_map},
                      Entry(words), words);
   }
   Table& Find(const std::string& table) { return Fixture::Find(table); }
@@ -99,6 +103,8 @@ class Routes : public Fixture {
 
   CommandTable commands;
   MapCache map;
+  SetDirectory sets;
+  ClusterMap cluster_map;
   Session session;
   bool leads{true};
   bool by_truth{false};
@@ -116,6 +122,35 @@ TEST_CASE_METHOD(Routes, "A row's command goes to who has the row", "[route]") {
   REQUIRE(Say({"TABLET", "SPLIT", "web", "u", "v"}) == "set 2");
   REQUIRE(Say({"TABLET", "SPLIT", "web", "a", "v"}) ==
           "CROSSSET TABLET SPLIT touches set 0 (web 'a') and set 2 (web 'v')");
+}
+
+TEST_CASE_METHOD(Routes, "Each set has its part of a feed", "[route]") {
+  for (const uint64_t number : {0, 1, 2}) (void)sets.Put({.number = number});
+  Feed feed;
+  feed.keep_micros = 1;
+  for (const char* const name : {"f", "g"}) REQUIRE(store->CreateFeed("0", name, feed).ok());
+  const std::string all = "CROSSSET feed 'f' lies on several sets: read f@0, f@1, f@2";
+  REQUIRE(Say({"XRANGE", "f@2", "-", "+"}) == "set 2");
+  REQUIRE(Say({"XLEN", "f@1"}) == "set 1");
+  REQUIRE(Say({"XREADGROUP", "GROUP", "g", "c", "STREAMS", "f@0", "g@0", ">", ">"}) == "set 0");
+  REQUIRE(Say({"XREAD", "STREAMS", "f@0", "g@2", "0", "0"}) ==
+          "CROSSSET XREAD touches set 0 (f@0) and set 2 (g@2)");
+  REQUIRE(Say({"XREAD", "STREAMS", "g@1", "f", "0", "0"}) == all);
+  // Its groups are at home.
+  REQUIRE(Say({"XINFO", "GROUPS", "f"}) == "set 0");
+  REQUIRE(Say({"XINFO", "STREAM", "f"}) == all);
+  REQUIRE(Say({"XINFO", "STREAM", "f", "FULL"}) == "set 0");
+  REQUIRE(Say({"XREADGROUP", "GROUP", "g", "c", "STREAMS", "f", "g@2", ">", ">"}) ==
+          "CROSSSET XREADGROUP touches set 0 (f) and set 2 (g@2)");
+  REQUIRE(Say({"FEED", "MOVE", "f", "TO", "2"}) == "set 0");
+  REQUIRE(Say({"FEED", "INFO", "f"}) == all);
+  // What there is not is refused where it is asked.
+  for (const char* const word : {"f@3", "f@", "f@x", "f@1@1", "h", "h@1", "f@18446744073709551615"})
+    REQUIRE(Say({"XLEN", word}) == "here");
+  REQUIRE(Say({"XREAD", "STREAMS", "f@1", "f@9", "0", "0"}) == "set 1");
+  REQUIRE(Say({"FEED", "CREATE", "x", "ON", "0"}) == "set 0");
+  REQUIRE(Say({"FEED", "DROP", "f"}) == "set 0");
+  REQUIRE(Say({"FEED", "LIST"}) == "here");
 }
 
 TEST_CASE_METHOD(Routes, "The own tablets are believed before the map", "[route]") {
@@ -193,14 +228,10 @@ TEST_CASE_METHOD(Routes, "Set 0 decides what holds for all sets", "[route]") {
                                                {"CLUSTER", "MAP", "CHECK"},
                                                {"CLUSTER", "EVENTS"},
                                                {"ACL", "SETUSER", "u"},
+                                               {"COPY", "web", "x"},
+                                               {"SNAPSHOT", "CREATE", "s", "TABLE", "1", "theirs"},
                                                {"SNAPSHOT", "DROP", "s"}})
     REQUIRE(Say(words) == "set 0");
-  REQUIRE(Say({"COPY", "web", "x"}) ==
-          "CROSSSET table 'web' lies on 3 sets: COPY takes what lies on set 0; nothing was done");
-  REQUIRE(
-      Say({"SNAPSHOT", "CREATE", "s", "TABLE", "1", "theirs"}) ==
-      "CROSSSET table 'theirs' lies on set 2: SNAPSHOT CREATE takes what lies on set 0; nothing "
-      "was done");
 }
 
 TEST_CASE_METHOD(Routes, "EXEC goes to the one set of its commands", "[route]") {
@@ -213,7 +244,10 @@ TEST_CASE_METHOD(Routes, "EXEC goes to the one set of its commands", "[route]") 
           "CROSSSET table 'web' lies on 3 sets: no CCOUNT goes over them; nothing was done");
   REQUIRE(Exec({{"CGET", "web", "a", "f:x"}, {"DEL", "web"}}) ==
           "CROSSSET DEL goes over all sets, not into an EXEC; nothing was done");
-  // Behind SELECT the names mean other tables.
+  // Behind SELECT the names mean other tables, if there is such a keyspace.
+  REQUIRE(Exec({{"CGET", "web", "a", "f:x"}, {"SELECT", "other"}, {"CGET", "web", "z", "f:x"}}) ==
+          "CROSSSET EXEC touches set 0 (web 'a') and set 2 (web 'z'); nothing was done");
+  REQUIRE(store->CreateKeyspace("other").ok());
   REQUIRE(Exec({{"CGET", "web", "a", "f:x"}, {"SELECT", "other"}, {"CGET", "web", "z", "f:x"}}) ==
           "set 0");
 }

@@ -21,6 +21,7 @@
 #include "commands/all_commands.h"
 #include "commands/cluster/call_piece.h"
 #include "commands/cluster/reply_reader.h"
+#include "commands/replies/note_sum.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 #include "tests/commands/fake_host.h"
@@ -111,8 +112,9 @@ class Node {
   // The command as one over several sets.
   std::string Scatter(const Words& words) {
     const std::vector<std::string_view> args = Views(words);
-    CommandEntry* const command = host.own_services.commands.Find(args[0]);
+    CommandEntry* command = host.own_services.commands.Find(args[0]);
     REQUIRE(command != nullptr);
+    if (!command->subcommands.empty()) command = CommandTable::FindSubcommand(*command, args[1]);
     REQUIRE(ScatterCommands::Takes(*command));
     CommandContext context{.args = args,
                            .command = *command,
@@ -143,6 +145,10 @@ class FakeCalls final : public RemoteCalls {
     ++asked;
     calls_[++last_] = {set, session.version, std::move(text), random_.Below(4), {}};
     return last_;
+  }
+  uint64_t AskNode(const Session&, uint64_t, std::string) override {
+    FAIL("no command over sets asks nodes");
+    return 0;
   }
   const Answer& AnswerTo(uint64_t ticket) const override {
     Call& call = calls_.at(ticket);
@@ -372,6 +378,20 @@ uint64_t SeedOfRun() {
                           : static_cast<uint64_t>(Clock::System().WallMicros());
 }
 
+// Groups of rows, by key or by an index, which may lie on several sets.
+void AddGroups(Random& random, std::string_view order, Words* words) {
+  const bool composite = order.find('#') != std::string_view::npos;
+  if (random.OneIn(2)) {
+    constexpr std::string_view kIndexes[]{"by-n", "by-nm", "by-f"};
+    words->insert(words->end(), {"INDEX", std::string(kIndexes[random.Below(3)])});
+  }
+  if (random.OneIn(3)) words->emplace_back("REVERSE");
+  words->insert(words->end(), {"EACH", composite && random.OneIn(2) ? "2" : "1",
+                               FormatUint64(1 + random.Below(4))});
+  if (random.OneIn(4)) words->insert(words->end(), {"WHERE", "g:n", "GT", "1"});
+  if (random.OneIn(4)) words->insert(words->end(), {"COLUMNS", "1", "f:a"});
+}
+
 // The options of a page.
 void AddPageOptions(Random& random, std::string_view order, Words* words) {
   const bool composite = order.find('#') != std::string_view::npos;
@@ -468,10 +488,15 @@ TEST_CASE("Counts of several sets are added", "[scatter]") {
     Random& random = cluster.random;
     const std::string_view order = kOrders[random.Below(std::size(kOrders))];
     FillAtRandom(cluster, order, 60);
-    for (int count = 0; count < 30; ++count) {
+    cluster.Everywhere({"INDEX", "CREATE", "t", "by-nm", "ON", "2", "g:n", "g:m"});
+    cluster.Everywhere({"INDEX", "CREATE", "t", "by-f", "ON", "1", "f"});
+    for (int count = 0; count < 40; ++count) {
       cluster.calls.bounces = random.OneIn(2);
       Words words{"CCOUNT", "t"};
-      AddRowOptions(random, order, &words);
+      if (random.OneIn(2))
+        AddGroups(random, order, &words);
+      else
+        AddRowOptions(random, order, &words);
       if (random.OneIn(5) && words.size() == 2) words.insert(words.end(), {"INDEX", "by-n"});
       constexpr std::string_view kBy[]{"ROWS", "GROUPS", "COLUMNS", "CELLS"};
       words.insert(words.end(), {"BY", std::string(kBy[random.Below(4)])});
@@ -490,6 +515,8 @@ TEST_CASE("Groups of several sets are those of one server", "[scatter]") {
     Random& random = cluster.random;
     const std::string_view order = kOrders[random.Below(std::size(kOrders))];
     FillAtRandom(cluster, order, 80);
+    cluster.Everywhere({"INDEX", "CREATE", "t", "by-nm", "ON", "2", "g:n", "g:m"});
+    cluster.Everywhere({"INDEX", "CREATE", "t", "by-f", "ON", "1", "f"});
     for (int i = 0; i < 60; ++i) {
       const std::string number = FormatUint64(random.Below(1000)) + "." +
                                  FormatUint64(random.Below(1000)) + (random.OneIn(5) ? "e60" : "");
@@ -500,8 +527,12 @@ TEST_CASE("Groups of several sets are those of one server", "[scatter]") {
       cluster.calls.bounces = random.OneIn(2);
       cluster.SetVersion(random.OneIn(2) ? RespVersion::k2 : RespVersion::k3);
       Words words{"CAGG", "t"};
-      AddRowOptions(random, order, &words);
-      if (random.OneIn(4)) words.emplace_back("REVERSE");
+      if (random.OneIn(3)) {
+        AddGroups(random, order, &words);
+      } else {
+        AddRowOptions(random, order, &words);
+        if (random.OneIn(4)) words.emplace_back("REVERSE");
+      }
       switch (random.Below(6)) {
         case 0:
           break;
@@ -561,10 +592,14 @@ TEST_CASE("The nearest row is found on whichever set it lies", "[scatter]") {
     Random& random = cluster.random;
     const std::string_view order = kOrders[random.Below(std::size(kOrders))];
     FillAtRandom(cluster, order, random.Below(12));
+    cluster.Everywhere({"INDEX", "CREATE", "t", "by-f", "ON", "1", "f"});
     for (int i = 0; i < 40; ++i) {
       cluster.calls.bounces = random.OneIn(2);
       cluster.SetVersion(random.OneIn(2) ? RespVersion::k2 : RespVersion::k3);
       cluster.Same({"CNEAR", "t", RandomRow(random, order)});
+      cluster.Same({"CNEAR", "t", "INDEX", "by-n", "1", FormatUint64(random.Below(8))});
+      cluster.Same({"CNEAR", "t", "INDEX", random.OneIn(9) ? "none" : "by-f", "1",
+                    std::string(1, static_cast<char>('a' + random.Below(6)))});
     }
   }
 }
@@ -602,10 +637,30 @@ TEST_CASE("Changes of several sets leave what one server has", "[scatter]") {
     Random& random = cluster.random;
     const std::string_view order = kOrders[random.Below(std::size(kOrders))];
     FillAtRandom(cluster, order, 80);
-    for (int i = 0; i < 8; ++i) {
+    cluster.Everywhere({"INDEX", "CREATE", "t", "by-f", "ON", "1", "f"});
+    for (int i = 0; i < 12; ++i) {
       cluster.calls.bounces = random.OneIn(2);
       Words words;
-      if (random.OneIn(2)) {
+      if (random.OneIn(3)) {
+        // What an update leaves as it is does not count.
+        words = {"CUPDATE", "t", "INDEX", random.OneIn(2) ? "by-n" : "by-f"};
+        if (random.OneIn(3)) words.insert(words.end(), {"WHERE", "g:n", "GT", "1"});
+        words.insert(words.end(), {"LIMIT", FormatUint64(1 + random.Below(12))});
+        switch (random.Below(4)) {
+          case 0:
+            words.insert(words.end(), {"INCR", "g:n", "1"});
+            break;
+          case 1:
+            words.insert(words.end(), {"DEL", "f:a"});
+            break;
+          case 2:
+            words.insert(words.end(), {"PUT", random.OneIn(9) ? "none:z" : "f:z",
+                                       FormatUint64(random.Below(99)), "TS", "9000"});
+            break;
+          default:
+            words.emplace_back("DELROW");
+        }
+      } else if (random.OneIn(2)) {
         words = {"CDELRANGE", "t"};
         const std::string row = RandomRow(random, order);
         if (random.OneIn(8))
@@ -626,9 +681,58 @@ TEST_CASE("Changes of several sets leave what one server has", "[scatter]") {
                                    "TS", "9000"});
       }
       cluster.Same(words);
+      std::string change;
+      for (const std::string& word : words) change += word + " ";
+      INFO("behind " << change);
       cluster.Same({"CSCAN", "t", "0", "COUNT", "1000"});
     }
   }
+}
+
+TEST_CASE("Rows that split several sets", "[scatter]") {
+  const uint64_t first = SeedOfRun();
+  for (uint64_t seed = first; seed < first + 8; ++seed) {
+    INFO("CELLAR_TEST_SEED=" << seed);
+    Cluster cluster(seed);
+    FillAtRandom(cluster, "u32", 0);
+    for (uint64_t row = 0; row < 200; ++row)
+      cluster.Put("t", FormatUint64(row), {"f:pad", std::string(40, 'p')});
+    std::string told;
+    for (int i = 0; i < 4; ++i) {
+      cluster.calls.bounces = i > 0;
+      const std::string reply = cluster.entry.Scatter({"TABLE", "SAMPLE", "t", "4"});
+      if (i == 0) told = reply;
+      if (cluster.random.OneIn(2)) cluster.Map(true);
+      ReplyReader reader(reply);
+      uint64_t rows = 0;
+      REQUIRE(reader.Array(&rows));
+      REQUIRE(rows < 4);
+      uint64_t last = 0;
+      for (; rows > 0; --rows) {
+        uint64_t row = 0;
+        REQUIRE(reader.Unsigned(&row));
+        CHECK(row > last);
+        last = row;
+      }
+    }
+    const std::string empty = cluster.entry.Scatter({"TABLE", "SAMPLE", "t", "1"});
+    CHECK(empty == "*0\r\n");
+    CHECK(told.starts_with('*'));
+  }
+}
+
+TEST_CASE("Notes of several sets", "[scatter]") {
+  std::vector<std::string> notes;
+  for (const std::string_view note :
+       {"'f:n' holds text in 2 cells: LT 3 compared text", "a range is empty",
+        "'f:n' holds text in 1 cell: LT 3 compared text", "a range is empty",
+        "'f:m' holds text in 1 cell: LT 3 compared text", "FILTER met text in 1 cell, which",
+        "FILTER met text in 4 cells, which"})
+    AddNote(note, &notes);
+  CHECK(notes == std::vector<std::string>{"'f:n' holds text in 3 cells: LT 3 compared text",
+                                          "a range is empty",
+                                          "'f:m' holds text in 1 cell: LT 3 compared text",
+                                          "FILTER met text in 5 cells, which"});
 }
 
 TEST_CASE("A set that does not answer is named, and nothing comes short", "[scatter]") {
@@ -676,6 +780,8 @@ TEST_CASE("A piece is read from the words that it is put as", "[scatter]") {
   piece.rows_max = 0;
   piece.seed = 77;
   piece.tells_places = true;
+  piece.lists_rows = true;
+  piece.cursor = "Axyz";
   std::string text;
   PutCallCount(1, &text);
   piece.Put(&text);
@@ -689,6 +795,9 @@ TEST_CASE("A piece is read from the words that it is put as", "[scatter]") {
     CHECK(parsed.seed == 77);
     CHECK(parsed.tells_places);
     CHECK_FALSE(parsed.tells_place);
+    CHECK(parsed.lists_rows);
+    CHECK(parsed.cursor == "Axyz");
+    CHECK_FALSE(parsed.names_rows);
   });
   CHECK(read.ok());
 }

@@ -153,13 +153,15 @@ class CellarServer:
         self.log_path = os.path.join(self.directory, "server.output")
         self.process = None
         self.environment = dict(os.environ)
+        self.host = "127.0.0.1"
+        self.within = []  # what the command line begins with, as to run on another machine
 
     def arguments(self):
         """The command line of the server."""
-        words = [binary()]
+        words = [*self.within, binary()]
         if self.config:
             words.append(self.config)
-        options = {"port": self.port, "bind": "127.0.0.1", "dir": self.directory,
+        options = {"port": self.port, "bind": self.host, "dir": self.directory,
                    "create-dir": "yes"}
         if "CELLAR_IO_THREADS" in os.environ:
             options["io-threads"] = os.environ["CELLAR_IO_THREADS"]
@@ -201,7 +203,7 @@ class CellarServer:
 
     def probe(self):
         """A connection that is asked whether the server serves."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=5)
+        return socket.create_connection((self.host, self.port), timeout=5)
 
     def log(self):
         """All that the server has printed."""
@@ -213,11 +215,11 @@ class CellarServer:
 
     def client(self, **options):
         """A new redis-py client of this server; values come as bytes."""
-        return redis.Redis(host="127.0.0.1", port=self.port, **options)
+        return redis.Redis(host=self.host, port=self.port, **options)
 
     def connect(self):
         """A plain socket to the server."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=START_SECONDS_MAX)
+        return socket.create_connection((self.host, self.port), timeout=START_SECONDS_MAX)
 
     def kill(self):
         """kill -9, as a crash."""

@@ -25,7 +25,7 @@ import redis
 
 from cellar_server import AWAIT_SECONDS_MAX, CellarServer, free_port
 from client_hooks import Hooks, asked, head_of, is_for_all
-from cluster_exceptions import ALONE, ONE_NODE, ONE_TABLET, SKIP, exception_of, refusal_of
+from cluster_exceptions import ALONE, ONE_NODE, ONE_TABLET, SKIP, STILL, exception_of, refusal_of
 
 # A set needs its log, and these name what one process alone can have.
 NOT_IN_A_CLUSTER = ("replicaof", "cluster-nodes", "unixsocket", "aclfile", "tls-port", "requirepass", "snapshot-keep")
@@ -105,7 +105,6 @@ class ClusterServer(CellarServer):
         self.founded = False
         self.test = None
         self.uncut = False  # as with ONE_TABLET
-        self.users_changed = False  # not all nodes may know of it yet
         self.chaos = None
         HOOKS.keep(self)
 
@@ -125,39 +124,13 @@ class ClusterServer(CellarServer):
         pass
 
     def before(self, port, _, commands):
-        # Each node judges its clients by the users that it knows of, also that of who has just changed them.
-        if self.users_changed:
-            self.users_changed = False
-            self.wait_for_users()
         for words in commands:
-            if head_of(words).startswith((b"acl setuser", b"acl deluser")):
-                self.users_changed = True
             if head_of(words) == b"debug reload":
                 raise unittest.SkipTest("in a cluster: DEBUG RELOAD is not allowed in a set")
             if is_for_all(words):
                 for other in self.ports:
                     if other != port:
                         asked(other, words)
-
-    def settle(self):
-        self.wait_for_users()
-
-    def wait_for_users(self):
-        """Until all nodes know of the same ones; where a test has nobody told, it has to do without."""
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline:
-            told = {tuple(sorted(self.users(port))) for port in self.ports}
-            if len(told) == 1:
-                return
-            time.sleep(0.002)
-
-    @staticmethod
-    def users(port):
-        with redis.Redis(port=port, socket_timeout=20) as client:
-            try:
-                return client.execute_command("ACL LIST")
-            except redis.RedisError:
-                return []
 
     def start(self):
         fixed, self.fixed = self.fixed, True
@@ -213,6 +186,13 @@ class ClusterServer(CellarServer):
             self.uncut = True
             with redis.Redis(port=self.director, socket_timeout=60) as client:
                 for name in client.execute_command("KEYSPACE LIST"):
+                    client.execute_command("SELECT", name)
+                    for feed in client.execute_command("FEED LIST"):
+                        client.execute_command("FEED DROP", feed)
+                    for snapshot in client.execute_command("SNAPSHOT LIST"):
+                        client.execute_command("SNAPSHOT DROP", snapshot)
+                client.execute_command("SELECT", 0)
+                for name in client.execute_command("KEYSPACE LIST"):
                     if not name.isdigit() and name != b"_cluster":
                         client.execute_command("KEYSPACE DROP", name)
                 client.execute_command("FLUSHALL")
@@ -243,7 +223,8 @@ class ClusterServer(CellarServer):
                 raise AssertionError(told)
         if CHAOS:
             self.chaos = threading.Event()
-            threading.Thread(target=self.make_chaos, args=(self.chaos, self.rng.randrange(1 << 30)), daemon=True).start()
+            moves = kind is None or STILL not in kind
+            threading.Thread(target=self.make_chaos, args=(self.chaos, self.rng.randrange(1 << 30), moves), daemon=True).start()
 
     def cuts(self, test):
         """The type of a key, and where tables with such keys are cut."""
@@ -254,7 +235,7 @@ class ClusterServer(CellarServer):
             yield (kind, *self.rng.sample(rows, 3))
         yield ("bool", "true")
 
-    def make_chaos(self, end, seed):
+    def make_chaos(self, end, seed, moves):
         """Moves, splits and merges tablets until `end`; refusals are none of its business."""
         rng = random.Random(seed)
         while not end.is_set():
@@ -263,7 +244,7 @@ class ClusterServer(CellarServer):
                     _, tablets = client.execute_command("TABLET LIST")
                     tablets = [dict(zip(*[iter(tablet)] * 2)) for tablet in tablets]
                     tablet = rng.choice([each for each in tablets if not each[b"table"].startswith(b"_cluster/")])
-                    choice = rng.random()
+                    choice = rng.random() if moves else rng.uniform(0.4, 1)
                     if choice < 0.4:
                         client.execute_command("TABLET MOVE", tablet[b"table"], tablet[b"start"], "TO", rng.randrange(SETS), "WAIT", 300)
                     elif choice < 0.7:

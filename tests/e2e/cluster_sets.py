@@ -25,6 +25,9 @@ def pairs_of_members(sets, members):
 
 
 class SetsCase(ReplicaSetCase):
+    machines = None  # replica_machines.Machines, one for each node; else all are on this one
+    machines_used = 0
+
     def new_set(self, voters=1, join=(), **options):
         """A set that has elected a leader; one that wants to join if there are nodes to ask."""
         ports = []
@@ -33,12 +36,22 @@ class SetsCase(ReplicaSetCase):
             if port not in ports:
                 ports.append(port)
         if join:
-            options["cluster_join"] = [f"127.0.0.1:{member.port}" for member in join]
-        members = [Member(self, port, [f"127.0.0.1:{each}" for each in ports], **options) for port in ports]
+            options["cluster_join"] = [member.address for member in join]
+        places = [self.place() for _ in ports]
+        nodes = [f"{place.get('host', '127.0.0.1')}:{port}" for place, port in zip(places, ports)]
+        members = [Member(self, port, nodes, **place, **options) for place, port in zip(places, ports)]
         for member in members:
             member.server.start()
         self.wait_leader(members)
         return members
+
+    def place(self):
+        """Where the next node runs."""
+        if self.machines is None:
+            return {}
+        number = self.machines_used
+        self.machines_used += 1
+        return {"host": self.machines.ip(number), "within": self.machines.words(number), "protected_mode": "no"}
 
     def cluster(self, count=3, voters=1, **options):
         """Sets that are a cluster: self.sets, and all members in self.nodes_of_all."""
@@ -54,7 +67,7 @@ class SetsCase(ReplicaSetCase):
 
     def admit(self, number):
         leader = self.wait_leader(self.sets[number])
-        name = f"127.0.0.1:{leader.port}"
+        name = leader.address
         director = self.sets[0]
         self.wait_until(lambda: "no set at" not in self.try_admit(director, name), lambda: self.wait_leader(director).server.log()[-800:])
         self.wait_until(lambda: all(self.sees(member, number + 1) for member in sum(self.sets[:number + 1], [])),

@@ -40,7 +40,7 @@ def prefixed(data):
     return length + bytes([size]) + data
 
 
-def hello(address, nodes, has=NOTHING, cluster=0, level=9, flags=0, kind=1, version="0", priority=101, past=b""):
+def hello(address, nodes, has=NOTHING, cluster=0, level=11, flags=0, kind=1, version="0", priority=101, past=b""):
     return (struct.pack("<BQq", has, cluster, int(time.time() * 1e6)) + prefixed(address) +
             prefixed(" ".join(sorted(nodes))) + struct.pack("<IBB", level, flags, kind) + prefixed(version) +
             struct.pack("<Q", priority) + prefixed(past))

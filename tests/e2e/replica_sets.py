@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -37,7 +38,7 @@ def has_sets():
 
 
 class Member:
-    def __init__(self, test, port, nodes, **options):
+    def __init__(self, test, port, nodes, host="127.0.0.1", within=(), **options):
         # Beside other tests a process may not run for a while.
         options.setdefault("replica_election_timeout", 1000)
         self.directory = tempfile.mkdtemp(prefix="cellar-member-")
@@ -45,6 +46,7 @@ class Member:
         self.port = port
         self.server = CellarServer(self.directory, port=port, cluster_nodes=nodes, save="",
                                    enable_debug_command="yes", **options)
+        self.server.host, self.server.within = host, list(within)
         test.addCleanup(self.stop)
         self.connect()
 
@@ -54,8 +56,13 @@ class Member:
         # What it says of itself is asked again and again, also of one that is stopped.
         self.asks = self.server.client(decode_responses=True, socket_timeout=5)
 
+    @property
+    def address(self):
+        return f"{self.server.host}:{self.port}"
+
     def stop(self):
         if self.server.process:
+            self.server.process.send_signal(signal.SIGCONT)  # it may be stopped
             self.server.stop()
 
     def run(self, *words):

@@ -33,7 +33,7 @@ READS = {
 }
 # Those that answer another way: of feeds and the map of a cluster, and what is always refused.
 OTHERS = {
-    "eval_ro", "evalsha_ro", "fcall_ro", "feed|info", "object|freq", "xinfo|consumers", "xinfo|groups",
+    "eval_ro", "evalsha_ro", "fcall_ro", "feed|behind", "feed|entries", "feed|info", "feed|resolved", "object|freq", "xinfo|consumers", "xinfo|groups",
     "xinfo|stream", "xlen", "xpending", "xrange", "xread", "xrevrange", "tablet|list", "tablet|route",
 }
 # Of those, the ones whose changes are told by the row.

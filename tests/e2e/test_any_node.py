@@ -19,6 +19,8 @@ sys.path.insert(0, os.path.join(ROOT, "tests"))
 from model import resp  # noqa: E402
 
 ROUNDS = int(os.environ.get("CELLAR_NODE_ROUNDS", "3"))
+SEED = int(os.environ.get("CELLAR_NODE_SEED", str(random.randrange(1 << 30))))
+COMMANDS = int(os.environ.get("CELLAR_NODE_COMMANDS", "20000"))
 ELECTION_MS = int(os.environ.get("CELLAR_NODE_ELECTION_MS", "1000"))
 
 
@@ -781,6 +783,62 @@ class Failing(AnyNodeCase):
             thread.join()
         print(f"\n{ROUNDS} failovers: {len(results['done'])} writes, {results['errors'][:3]} {results['closed'][:3]}")
         self.assertEqual(([], [], []), (results["missed"], results["errors"], results["closed"]))
+        self.assert_at_rest(self.members)
+        self.assert_equal(self.members)
+
+    def pipelines(self, port, name, commands, wrong):
+        """Mixed commands on one connection, whose replies are known."""
+        rng = random.Random(f"{SEED}/{name}")
+        link = Link(port)
+        known, counts = {}, {}
+        done = 0
+        while done < commands and not wrong:
+            asked, expected = [], []
+            for step in range(rng.randrange(1, 200)):
+                row = f"{name}-{rng.randrange(20)}"
+                kind = rng.randrange(10)
+                if kind < 3:
+                    known[row] = f"{done}.{step}".encode()
+                    asked.append(("CPUT", "t", row, "f:x", known[row]))
+                    expected.append(b"OK")
+                elif kind < 7:
+                    asked.append(("CGET", "t", row, "f:x"))
+                    expected.append(known.get(row))
+                elif kind == 7:
+                    counts[row] = counts.get(row, 0) + 1
+                    asked.append(("CINCRBY", "t", row, "f:n", 1))
+                    expected.append(counts[row])
+                elif kind == 8:
+                    asked.append(("ECHO", f"e{step}"))
+                    expected.append(f"e{step}".encode())
+                else:
+                    asked.append(("CDEL", "t", row, "f:x"))
+                    expected.append(1 if known.pop(row, None) is not None else 0)
+            got = link.run(*asked)
+            if got != expected:
+                at = next(i for i, (one, other) in enumerate(zip(got, expected)) if one != other)
+                wrong.append(f"seed {SEED}: {name}: {asked[at]}: {got[at]!r}, not {expected[at]!r}")
+            done += len(asked)
+        link.close()
+
+    @unittest.skipIf(is_sanitized(), "elections take longer than a command waits")
+    def test_replies_in_order_over_failovers(self):
+        self.begin()
+        wrong = []
+        threads = [threading.Thread(target=self.pipelines, args=(member.port, f"{member.port}.{i}", COMMANDS // 6, wrong), daemon=True)
+                   for member in self.members for i in range(2)]
+        for thread in threads:
+            thread.start()
+        failovers = 0
+        while any(thread.is_alive() for thread in threads):
+            leader = self.wait_leader(self.members)
+            self.hand_over(self.members, former=leader)
+            failovers += 1
+            time.sleep(0.5)
+        for thread in threads:
+            thread.join()
+        print(f"\nseed {SEED}: {COMMANDS} commands, {failovers} failovers")
+        self.assertEqual([], wrong)
         self.assert_at_rest(self.members)
         self.assert_equal(self.members)
 

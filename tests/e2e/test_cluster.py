@@ -148,28 +148,28 @@ class OneSet(ClusterCase):
             self.refused(member, DISABLED, words)
         self.assertEqual([], member.run("CLUSTER SETS"))
         self.assertEqual("local", self.option(member, "cluster-reads"))
-        digest = member.run("DEBUG DIGEST")
+        digest = member.run("DEBUG DIGEST CLUSTER")
         self.assertEqual("OK", member.run("CLUSTER INIT"))
         self.refused(member, "this set is set 0 of a cluster", "CLUSTER INIT")
         self.assertEqual(digest, member.run("DEBUG DIGEST CLUSTER"))
         self.assertEqual("leader", self.option(member, "cluster-reads"))
         client = member.server.client(decode_responses=True, single_connection_client=True)
         client.execute_command("SELECT", "_cluster")
-        self.assertEqual(["catalog", "events", "jobs", "options", "sets", "tablets"], client.execute_command("TABLE", "LIST"))
+        self.assertEqual(["catalog", "cuts", "events", "jobs", "options", "sets", "tablets"], client.execute_command("TABLE", "LIST"))
         self.assertIn("_cluster", member.run("KEYSPACE LIST"))
         version, listed = self.tablets(member)
         self.assertEqual(1, version)
-        self.assertEqual(["0/t"] + [f"_cluster/{name}" for name in ("tablets", "sets", "options", "events", "catalog", "jobs")],
+        self.assertEqual(["0/t"] + [f"_cluster/{name}" for name in ("tablets", "sets", "options", "events", "catalog", "jobs", "cuts")],
                          [each["table"] for each in listed])
         self.assertEqual({"table": "0/t", "start": "", "end": "", "set": 0, "epoch": 1, "bytes": listed[0]["bytes"], "rows": 1,
-                          "state": "owned"}, listed[0])
+                          "state": "owned", "job": None, "to": None, "progress": None}, listed[0])
         info = member.info("cluster")
-        self.assertEqual((0, 1, "director", 1, 7), tuple(info[f"cluster_{name}"] for name in
+        self.assertEqual((0, 1, "director", 1, 8), tuple(info[f"cluster_{name}"] for name in
                                                          ("set", "sets", "role", "map_version", "tablets_owned")))
         self.assertEqual("ok", info["set0"]["state"])
         self.assertIn("cluster_role:director", member.run("CLUSTER INFO"))
         one, = (pairs(each) for each in member.run("CLUSTER SETS"))
-        self.assertEqual((0, "ok", 7, 1), (one["set"], one["state"], one["tablets"], len(one["members"])))
+        self.assertEqual((0, "ok", 8, 1), (one["set"], one["state"], one["tablets"], len(one["members"])))
         self.assertEqual(one["leader"], f"127.0.0.1:{member.port}")
         self.assertRegex(one["id"], "^[0-9a-f]{16}$")
         own = pairs(one["members"][0])
@@ -182,7 +182,7 @@ class OneSet(ClusterCase):
         self.assertEqual("local", self.option(member, "cluster-reads"))
         self.refused(member, DISABLED, "CLUSTER END")
         self.assertNotIn("_cluster", member.run("KEYSPACE LIST"))
-        self.assertEqual(digest, member.run("DEBUG DIGEST"))
+        self.assertEqual(digest, member.run("DEBUG DIGEST CLUSTER"))
         self.assertNotIn("cluster_set", member.info("cluster"))
         self.refused(member, "one of the following: local, leader, linearizable", "CONFIG SET cluster-reads nobody")
         # Again, and what was said of reads stays.
@@ -382,7 +382,7 @@ class OneSet(ClusterCase):
         head = rows.pop("0/0")
         self.assertEqual(str(self.tablets(member)[0]), head["f:version"])
         self.assertEqual({"0/t", "_cluster/tablets", "_cluster/sets", "_cluster/options", "_cluster/events", "_cluster/jobs",
-                          "_cluster/catalog"},
+                          "_cluster/catalog", "_cluster/cuts"},
                          {cells["f:table"] for cells in rows.values()})
         self.assertEqual(pairs(member.run("CLUSTER SETS")[0])["id"], member.run("CGET _cluster/sets 0 f:id"))
         for words in ("CPUT _cluster/tablets 0/0 f:version 9", "CDEL _cluster/tablets 0/0", "CMUTATE _cluster/sets 0 PUT f:a 1",
@@ -403,7 +403,7 @@ class OneSet(ClusterCase):
             self.assertIn(KEPT, str(pipe.execute(raise_on_error=False)[0]))
         member.run("FLUSHALL")
         self.assertEqual([], member.run("TABLE LIST"))
-        self.assertEqual(6, len(self.tablets(member)[1]))
+        self.assertEqual(7, len(self.tablets(member)[1]))
         self.assert_well(member)
         self.assertLess(int(head["f:version"]), int(member.run("CGET _cluster/tablets 0/0 f:version")))
 
@@ -451,7 +451,7 @@ class OneSet(ClusterCase):
         version = self.tablets(member)[0]
         self.assertEqual("OK", member.run("CLUSTER MAP REBUILD"))
         self.assertEqual(version + 1, self.tablets(member)[0])
-        self.assertEqual(7, len(self.tablets(member, "SINCE", str(version))[1]))
+        self.assertEqual(8, len(self.tablets(member, "SINCE", str(version))[1]))
         self.assert_well(member)
 
     def test_a_map_that_was_never_made(self):
@@ -572,7 +572,7 @@ class OneSet(ClusterCase):
     def test_as_many_as_a_set_may_have(self):
         member = self.alone()
         member.run("TABLE CREATE t FAMILY f")
-        room = MANY - 7
+        room = MANY - 8
         rows = [f"r{i:06}" for i in range(room)]
         member.run("TABLET", "SPLIT", "t", *rows[:-1])
         member.run("TABLET", "SPLIT", "t", rows[-1])
@@ -593,7 +593,7 @@ class OneSet(ClusterCase):
             member.run("TABLET", "MERGE", "t", "")
         self.assertEqual(room - 49, len(self.tablets(member, "t")[1]))
         member.run("TABLE DROP t")
-        self.assertEqual(6, len(self.tablets(member)[1]))
+        self.assertEqual(7, len(self.tablets(member)[1]))
         self.assert_well(member)
 
     def test_groups_of_as_many_as_a_set_may_have(self):
@@ -682,7 +682,7 @@ class OneSet(ClusterCase):
                 run("CPUT", "t", "a", "f:x", "1", "TS", "5")
             member.run("TABLE ALTER t COLOCATE 1")
             member.run("TABLET SPLIT t m")
-            self.assertEqual(client.execute_command("DEBUG", "DIGEST"), member.run("DEBUG DIGEST CLUSTER"))
+            self.assertEqual(client.execute_command("DEBUG", "DIGEST", "CLUSTER"), member.run("DEBUG DIGEST CLUSTER"))
             self.assertEqual(client.execute_command("DEBUG", "DIGEST", "t"), member.run("DEBUG DIGEST t"))
 
     def test_rights(self):
@@ -809,7 +809,7 @@ class ThreeNodes(ClusterCase):
             client = plain.client(decode_responses=True)
             client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
             client.execute_command("CPUT", "t", "a", "f:x", "1")
-            digest = client.execute_command("DEBUG", "DIGEST")
+            digest = client.execute_command("DEBUG", "DIGEST", "CLUSTER")
         member.server.start()
         self.wait_leader(members)
         self.assertEqual("OK", self.lead(members, "CLUSTER", "INIT"))

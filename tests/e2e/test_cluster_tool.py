@@ -109,6 +109,16 @@ class Starting(ClusterToolCase):
         self.assertRegex(top, rf"(?m)^2 +ok +127.0.0.1:{ports[2]} +1 of 1 +1 ")
         self.assertRegex(top, r"(?m)^0/t +3  0: 1, 1: 1, 2: 1$")
         self.assertRegex(top, rf"(?m)^1 +127.0.0.1:{ports[1]} +voter +leader ")
+        self.assertRegex(top, "(?m)^cut      none, none by itself$")
+        client.execute_command("FEED", "CREATE", "log", "TABLE", 1, "t")
+        client.execute_command("CLUSTER", "CONFIG", "SET", "cluster-cut-interval", 3600)
+        cut = client.execute_command("CLUSTER", "CUT")
+        client.execute_command("BACKUP", "START")
+        top = subprocess.run([tool("cellar-top"), "-p", str(ports[1]), "--once", "-i", "0.1", "--sets"], stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True, check=True).stdout
+        self.assertRegex(top, rf"(?m)^cut      {cut}, restore point, (now|[0-9]+m [0-9]+s ago); one every 3600 s$")
+        self.assertRegex(top, r"(?m)^backup   (pending|snapshotting|incrementing), begun ")
+        self.assertRegex(top, r"(?m)^log, set [0-9]+ +0 +[0-9.]+[BKM] +(now|[0-9]+m [0-9]+s ago)")
 
         again = self.run_once_more()
         self.assertEqual(3, again.count("stands already"))

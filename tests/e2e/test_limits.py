@@ -180,7 +180,7 @@ class ClientLimitsTest(Limits):
         self.assertLess(self.resident_bytes() - before, 16 << 20)
 
     def test_the_soft_output_limit_of_subscribers_holds_for_its_seconds(self):
-        self.set_for_now("client-output-buffer-limit", "pubsub 0 200kb 1")
+        self.set_for_now("client-output-buffer-limit", "pubsub 0 200kb 5")
         self.silent_subscriber()
         for _ in range(200):
             self.assertEqual(1, self.redis.publish("c", "x" * 50_000))

@@ -3,42 +3,19 @@ gives away it does not keep."""
 
 import os
 import random
+import shutil
+import signal
+import subprocess
+import tempfile
 import threading
 import time
 import unittest
 
 import redis
 
-from cluster_sets import SetsCase, pairs
-
-MOVED_ERRORS = (redis.ConnectionError, redis.TimeoutError)
-
-
-class MovesCase(SetsCase):
-    def tablets(self, table="t", member=None):
-        _, listed = (member or self.everyone[0]).run("TABLET", "LIST", table)
-        return [pairs(each) for each in listed]
-
-    def owners(self, table="t", member=None):
-        return [each["set"] for each in self.tablets(table, member)]
-
-    def jobs(self):
-        return [pairs(each) for each in self.wait_leader(self.sets[0]).run("TABLET", "JOBS")]
-
-    def move(self, row, to, table="t", member=None, wait=20_000):
-        return (member or self.any()).run("TABLET", "MOVE", table, row, "TO", to, "WAIT", wait)
-
-    def wait_purged(self):
-        for each in self.sets:
-            self.wait_until(lambda each=each: self.wait_leader(each).info("cluster")["cluster_rows_to_purge"] == 0,
-                            "rows that are not owned do not go")
-
-    def digest(self):
-        return self.lead(self.sets[0], "DEBUG", "DIGEST")
-
-    def assert_whole(self):
-        self.wait_until(lambda: self.lead(self.sets[0], "CLUSTER", "MAP", "CHECK") == [],
-                        lambda: self.lead(self.sets[0], "CLUSTER", "MAP", "CHECK"))
+from cellar_server import is_sanitized, tool
+from cluster_sets import pairs
+from move_load import LoadCase, MovesCase
 
 
 class Moving(MovesCase):
@@ -103,8 +80,10 @@ class Moving(MovesCase):
         member = self.everyone[0]
         member.run("TABLE", "CREATE", "t", "SPLIT", "AT", 2, "h", "p", "FAMILY", "f")
         member.run("CPUT t a f:x 1")
-        self.everyone[2].server.kill()
+        self.everyone[2].run("DEBUG CLUSTER STOP-AT stage")
         number = member.run("TABLET MOVE t a TO 2")
+        self.wait_stopped(self.everyone[2])
+        self.everyone[2].server.kill()
         self.assertIn("TRYAGAIN the tablet is moving", member.refusal("TABLET MOVE t a TO 1"))
         self.wait_until(lambda: member.info("cluster")["cluster_tablets_given"] == 1, self.jobs)
         self.assertIn("moving", member.refusal("TABLET SPLIT t c"))
@@ -116,6 +95,105 @@ class Moving(MovesCase):
         self.assertTrue(got == "no error: OK" or "past the point" in got, got)
         self.assert_whole()
         self.wait_until(lambda: self.jobs()[0]["state"] in ("cancelled", "done"), self.jobs)
+
+    def test_who_takes_nothing_in_is_named(self):
+        """A set without a leader, or that is full; and what is known of a tablet while it moves."""
+        self.cluster(3)
+        director, _, other = self.everyone
+        director.run("TABLE", "CREATE", "t", "SPLIT", "AT", 2, "h", "p", "FAMILY", "f")
+        director.run("CLUSTER CONFIG SET tablet-balance no")
+        for number in range(500):
+            other.run("CPUT", "t", f"p{number}", "f:x", "v" * 1000)
+        other.server.kill()
+        self.wait_until(lambda: director.refusal("TABLET MOVE t a TO 2") == "ResponseError TRYAGAIN set 2 has no leader",
+                        lambda: director.refusal("TABLET MOVE t a TO 2"))
+        other.server.options["maxmemory"] = "600kb"
+        other.server.start()
+        other.connect()
+        self.wait_until(lambda: "set 2 is full: it has" in director.refusal("TABLET MOVE t a TO 2"),
+                        lambda: director.refusal("TABLET MOVE t a TO 2"))
+        other.run("CONFIG SET maxmemory 0")
+        other.run("DEBUG CLUSTER STOP-AT run")
+        director.run("CPUT t a f:x 1")
+        number = []
+
+        def ordered():
+            number[:] = [director.refusal("TABLET MOVE t a TO 2").removeprefix("no error: ")]
+            return number[0].isdigit()
+        self.wait_until(ordered, lambda: number)
+        self.wait_stopped(other)
+        told = self.tablets(member=director)[0]
+        self.assertEqual(("moving", int(number[0]), 2), tuple(told[name] for name in ("state", "job", "to")))
+        self.wait_until(lambda: self.tablets(member=director)[0]["progress"] == "copying", lambda: self.tablets(member=director))
+        for member in (director, self.everyone[1]):
+            self.assertEqual(["copying"], [pairs(job)["state"] for job in member.run("TABLET JOBS")])
+            top = subprocess.run([tool("cellar-top"), "-p", str(member.port), "--once", "-i", "0.1", "--sets"], stdin=subprocess.DEVNULL,
+                                 capture_output=True, text=True, check=True).stdout
+            self.assertRegex(top, rf"(?m)^ +{number[0]}  0/t +0 +2  copying ")
+        self.assertEqual((1, 1), tuple(director.info("cluster")[name] for name in ("cluster_jobs_running", "cluster_tablets_given")))
+        other.server.process.send_signal(signal.SIGCONT)
+        self.wait_until(lambda: self.jobs()[0]["state"] == "done", self.jobs)
+        self.assertEqual([2, 1, 2], self.owners(member=director))
+        self.assertEqual(["owned"] * 3, [each["state"] for each in self.tablets(member=director)])
+        # The director hears of sizes every few seconds.
+        self.wait_until(lambda: all(each["bytes"] is not None and each["rows"] is not None for each in self.tablets(member=director)),
+                        lambda: self.tablets(member=director))
+        self.assertGreater(self.tablets(member=director)[2]["rows"], 250)
+        self.assertIsNotNone(self.jobs()[0]["bytes"])
+
+    def test_a_job_that_comes_no_further_is_cancelled(self):
+        """Also where its recipient never answers: what is cancelled at the donor is cancelled."""
+        self.cluster(3)
+        director, donor, other = self.everyone
+        director.run("TABLE", "CREATE", "t", "SPLIT", "AT", 2, "h", "p", "FAMILY", "f")
+        director.run("DEBUG CLUSTER JOB-PATIENCE 300")
+        other.run("DEBUG CLUSTER STOP-AT stage")
+        number = director.run("TABLET MOVE t i TO 2")
+        self.wait_stopped(other)
+        other.server.kill()
+        self.wait_until(lambda: self.jobs()[0]["state"] == "cancelled", self.jobs)
+        self.assertIn("no progress for", self.jobs()[0]["error"])
+        self.assertEqual(0, director.info("cluster")["cluster_jobs_running"])
+        self.assertEqual("OK", director.run("TABLET", "CANCEL", number))
+        self.assertEqual("OK", donor.run("TABLET SPLIT t k"))
+        other.server.start()
+        other.connect()
+        self.wait_until(lambda: other.info("cluster").get("cluster_tablets_staged") == 0, lambda: other.info("cluster"))
+        self.wait_until(lambda: director.refusal("TABLET MOVE t k TO 2 WAIT 20000") == "no error: OK", self.jobs)
+        self.assert_whole()
+
+    def test_what_is_watched_ends_with_a_move(self):
+        """EXEC is null then, wherever its rows are now; it is CROSSSET where nothing has moved, and splits end nothing."""
+        self.cluster(3)
+        self.everyone[0].run("TABLE", "CREATE", "t", "SPLIT", "AT", 2, "h", "p", "FAMILY", "f")
+        self.everyone[0].run("CLUSTER CONFIG SET tablet-balance no")
+        row = "i"
+        for entry in self.everyone:
+            client = entry.redis.connection_pool.get_connection("_")
+
+            def ask(*words, client=client):
+                client.send_command(*words)
+                try:
+                    return client.read_response()
+                except redis.ResponseError as error:
+                    return str(error)
+
+            def executed(written):
+                return [ask("MULTI"), ask("CPUT", "t", written, "f:x", "1"), ask("EXEC")][-1]
+            self.assertEqual("OK", ask("CWATCH", "t", row))
+            self.assertRegex(str(executed("a" if self.owners()[1] else "z")), "CROSSSET EXEC touches set .*, and what is watched lies on set")
+            self.assertEqual("OK", ask("CWATCH", "t", row))
+            self.assertEqual("OK", self.any().run("TABLET SPLIT t k"))
+            self.assertEqual(["OK"], executed(row))
+            self.assertEqual("OK", self.any().run("TABLET MERGE t i"))
+            for written in (row, "a", "z"):
+                self.assertEqual("OK", ask("CWATCH", "t", row))
+                before = self.owners()[1]
+                self.assertEqual("OK", self.move(row, (before + 1) % 3))
+                self.wait_until(lambda before=before: all(self.owners(member=member)[1] != before for member in self.everyone), self.owners)
+                self.assertIsNone(executed(written), f"{entry.port}, {written}")
+                self.assertEqual(["OK"], executed(written))
+            entry.redis.connection_pool.release(client)
 
     def test_schema_changes_meanwhile(self):
         """They come to all sets, whatever moves."""
@@ -151,132 +229,40 @@ class Moving(MovesCase):
         self.assert_whole()
 
 
-class Writer:
-    """Rows of its own, over all tablets, and what is known of them."""
-
-    def __init__(self, case, number, faults):
-        self.case, self.faults = case, faults
-        self.rng = random.Random(f"{case.seed}/{number}")
-        self.rows = [f"{chr(97 + self.rng.randrange(26))}{number}-{each}" for each in range(40)]
-        self.known = {row: None for row in self.rows}  # of f:x; None: no row
-        self.counts = {row: 0 for row in self.rows}
-        self.errors = []
-        self.done = 0
-        self.slowest = 0.0
-
-    def client(self):
-        member = self.case.any(self.rng)
-        return redis.Redis(port=member.port, decode_responses=True, socket_timeout=30)
-
-    def run(self, stop):
-        client = self.client()
-        while not stop.is_set():
-            if self.rng.random() < 0.02:
-                client.close()
-                client = self.client()
-            row = self.rng.choice(self.rows)
-            try:
-                begun = time.monotonic()
-                self.step(client, row)
-                self.slowest = max(self.slowest, time.monotonic() - begun)
-                self.done += 1
-            except MOVED_ERRORS as error:
-                if not self.faults:
-                    self.errors.append(repr(error))
-                client = self.client()
-                self.settle(row, stop)
-            except redis.ResponseError as error:
-                if not self.faults or not str(error).startswith(("TRYAGAIN", "CLUSTERDOWN", "LOADING", "MISCONF")):
-                    self.errors.append(f"{row}: {error}")
-        client.close()
-
-    def settle(self, row, stop):
-        """What became of a write whose answer got lost: whatever is there now is what there is."""
-        while True:
-            try:
-                client = self.client()
-                got = client.execute_command("CGET", "t", row, "f:x")
-                count = client.execute_command("CGET", "t", row, "f:n")
-                if got != self.known[row] and got not in (self.tried, None):
-                    self.errors.append(f"{row}: {got}, neither {self.known[row]} nor {self.tried}")
-                if int(count or 0) not in (self.counts[row], self.counts[row] + 1, 0):
-                    self.errors.append(f"{row}: counts {count}, not {self.counts[row]} or one more")
-                self.known[row] = got
-                self.counts[row] = int(count or 0)
-                client.close()
-                return
-            except redis.RedisError:
-                time.sleep(0.05)
-
-    def step(self, client, row):
-        choice = self.rng.random()
-        self.tried = self.known[row]
-        if choice < 0.5:
-            self.tried = f"{self.done}-{'v' * self.rng.randrange(200)}"
-            client.execute_command("CPUT", "t", row, "f:x", self.tried)
-            self.known[row] = self.tried
-        elif choice < 0.7:
-            got = client.execute_command("CINCRBY", "t", row, "f:n", 1)
-            self.counts[row] += 1
-            if int(got) != self.counts[row]:
-                self.errors.append(f"{row}: CINCRBY gives {got}, not {self.counts[row]}")
-                self.counts[row] = int(got)
-        elif choice < 0.75:
-            client.execute_command("CDEL", "t", row)
-            self.known[row], self.counts[row] = None, 0
-        elif choice < 0.78:
-            got = client.execute_command("CDELRANGE", "t", "RANGE", "[" + row, "[" + row)
-            if got != (self.known[row] is not None or self.counts[row] > 0):
-                self.errors.append(f"{row}: CDELRANGE gives {got}")
-            self.known[row], self.counts[row] = None, 0
-        else:
-            got = client.execute_command("CGET", "t", row, "f:x")
-            if got != self.known[row]:
-                self.errors.append(f"{row}: read {str(got)[:20]}, not {str(self.known[row])[:20]}")
-                self.known[row] = got
-
-
-class UnderLoad(MovesCase):
-    def setUp(self):
-        super().setUp()
-        self.seed = os.environ.get("CELLAR_SEED", str(random.randrange(1 << 30)))
-
-    def begin(self, sets=3, voters=1, **options):
-        self.cluster(sets, voters, **options)
-        self.any().run("TABLE", "CREATE", "t", "SPLIT", "AT", 3, "g", "m", "s", "FAMILY", "f", "VERSIONS", 2)
-
-    def load(self, seconds, beside, writers=4, faults=False):
-        """Writers for so long while `beside` runs over and over; what they know is what there is afterwards."""
-        stop = threading.Event()
-        all_writers = [Writer(self, number, faults) for number in range(writers)]
-        threads = [self.beside(lambda one=one: one.run(stop)) for one in all_writers]
-        until = time.monotonic() + seconds
-        rounds = 0
-        while time.monotonic() < until:
-            beside(rounds)
-            rounds += 1
-        stop.set()
-        for thread in threads:
-            thread.join()
-        errors = sum((one.errors for one in all_writers), [])
-        self.assertEqual([], errors[:5], f"seed {self.seed}: {len(errors)} errors, jobs {self.jobs()[-3:]}")
-        self.assert_whole()
-        for one in all_writers:
-            for row in one.rows:
-                self.assertEqual(one.known[row], self.any().run("CGET", "t", row, "f:x"), f"seed {self.seed}, {row}")
-                self.assertEqual(one.counts[row], int(self.any().run("CGET", "t", row, "f:n") or 0), f"seed {self.seed}, {row}")
-        self.slowest = max(one.slowest for one in all_writers)
-        return sum(one.done for one in all_writers), rounds
-
-    def random_move(self, rng):
-        row, to = rng.choice("afgimnsz"), rng.randrange(len(self.sets))
-        try:
-            self.any(rng).run("TABLET", "MOVE", "t", row, "TO", to, "WAIT", 10_000)
-        except redis.ResponseError as error:
-            self.assertRegex(str(error), "already|moving|goes on|cancelled|does not say|CLUSTERDOWN|TRYAGAIN")
-        except MOVED_ERRORS:
+@unittest.skipIf(is_sanitized(), "the sanitizers' own functions must be loaded first")
+class HeldSyncs(MovesCase):
+    def test_what_is_told_is_on_disk(self):
+        """With appendfsync everysec, too, where a set's clients are told of what is not."""
+        folder = tempfile.mkdtemp(prefix="cellar-held-")
+        self.addCleanup(shutil.rmtree, folder)
+        library, gate = os.path.join(folder, "held_sync.so"), os.path.join(folder, "gate")
+        subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", os.path.join(os.path.dirname(__file__), "held_sync.cc"),
+                        "-o", library, "-ldl"], check=True)
+        self.cluster(2, appendfsync="everysec")
+        director, other = self.everyone
+        director.run("TABLE", "CREATE", "t", "SPLIT", "AT", 1, "h", "FAMILY", "f")
+        director.run("CPUT t a f:x 1")
+        other.server.kill()
+        other.server.environment.update(LD_PRELOAD=library, HELD_SYNC_MARK="from-here-on", HELD_SYNC_GATE=gate)
+        other.server.start()
+        other.connect()
+        self.wait_until(lambda: self.sees(director, 2) and self.sees(other, 2), lambda: other.server.log()[-800:])
+        with open(gate, "w", encoding="ascii"):
             pass
+        self.addCleanup(lambda: os.path.exists(gate) and os.unlink(gate))
+        self.assertEqual("OK", other.run("CPUT t z f:x from-here-on"))
+        director.run("TABLET MOVE t a TO 1")
+        self.wait_until(lambda: os.path.exists(gate + ".waiting"), "nothing is synced")
+        time.sleep(0.3)  # it would have moved several times
+        self.assertEqual(["ordered"], [job["state"] for job in self.jobs()])
+        self.assertEqual("1", director.run("CGET t a f:x"))
+        os.unlink(gate)
+        self.wait_until(lambda: self.jobs()[0]["state"] == "done", self.jobs)
+        self.assertEqual("1", director.run("CGET t a f:x"))
+        self.assert_whole()
 
+
+class UnderLoad(LoadCase):
     def test_writes_go_on(self):
         self.begin()
         rng = random.Random(self.seed)
@@ -399,6 +385,15 @@ class Balance(MovesCase):
         self.wait_until(lambda: "which was removed from the cluster" in first.refusal("CLUSTER", "ADMIT", f"127.0.0.1:{gone[0].port}"),
                         lambda: first.refusal("CLUSTER", "ADMIT", f"127.0.0.1:{gone[0].port}"))
         self.assert_whole()
+        # It tells all that it has once more, and is no set that comes back.
+        gone[0].server.stop()
+        gone[0].server.start()
+        self.wait_leader(gone)
+        self.wait_until(lambda: "which was removed from the cluster" in first.refusal("CLUSTER", "ADMIT", f"127.0.0.1:{gone[0].port}"),
+                        lambda: first.refusal("CLUSTER", "ADMIT", f"127.0.0.1:{gone[0].port}"))
+        for _ in range(30):
+            self.assertEqual([], first.run("CLUSTER MAP CHECK"))
+            time.sleep(0.1)
 
     def test_what_is_refused(self):
         self.cluster(2)

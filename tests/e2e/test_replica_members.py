@@ -154,7 +154,7 @@ class MembersTest(ReplicaSetCase):
         writer.end()
         self.assert_equal(every)
         self.assert_kept(every, writer)
-        self.wait_until(lambda: standby.info().get("replica_feature_level") == "9/9", lambda: str(standby.info()))
+        self.wait_until(lambda: standby.info().get("replica_feature_level") == "11/11", lambda: str(standby.info()))
         # It stays one over restarts of all, and it counts for nothing.
         for member in every:
             member.server.kill()

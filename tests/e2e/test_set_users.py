@@ -92,7 +92,7 @@ class SetUsers(SetUsersCase):
             with self.assertRaises((redis.ConnectionError, ConnectionError)):
                 for _ in range(2):
                     each.run("CGET t r f:x")
-        self.assertIn("9/9", self.leader.info()["replica_feature_level"])
+        self.assertIn("11/11", self.leader.info()["replica_feature_level"])
 
     def test_refusals_change_nothing(self):
         self.begin()

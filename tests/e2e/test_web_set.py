@@ -1,6 +1,8 @@
 """cellar-web beside a node of a replica set, its page of the nodes and their lag; and of a cluster, its sets and tablets."""
 
 import base64
+import shutil
+import tempfile
 import unittest
 
 from replica_sets import Member, has_sets
@@ -60,7 +62,7 @@ class TestSetPage(PageTest):
         member.run("CPUT web a f:x 1")
         self.wait(lambda: [line[:5] for line in self.lines("tablets") if line[0] == "0/web"] == [
             ["0/web", "first", "\\u0000<b>", "0", "owned"], ["0/web", "\\u0000<b>", "m", "0", "owned"], ["0/web", "m", "last", "0", "owned"]])
-        self.assertEqual([["0", "ok", f"127.0.0.1:{port} (directs)", "1 of 1", "9"]], [line[:5] for line in self.lines("sets")])
+        self.assertEqual([["0", "ok", f"127.0.0.1:{port} (directs)", "1 of 1", "10"]], [line[:5] for line in self.lines("sets")])
         told = [line[1:] for line in self.lines("events")]
         self.assertEqual(["set 0 begins a cluster", "CLUSTER INIT"], told[-1])
         self.assertTrue(told[0][0].startswith("split web at "), told)
@@ -97,12 +99,48 @@ class ClusterPage(PageTest, SetsCase):
         self.assertEqual(51, len(self.lines("tablets")))
         self.click(By.ID, "first")
         self.wait(lambda: self.lines("tablets") and self.lines("tablets")[0][1] == "first")
+        owner = int(self.lines("tablets")[0][3])
+        self.assertEqual("OK", self.lead(self.sets[0], "TABLET", "MOVE", "t", "", "TO", 1 - owner, "WAIT", 60_000))
+        self.wait(lambda: self.lines("jobs") and self.lines("jobs")[0][1:7] == ["0/t", "first", "00000", str(owner), str(1 - owner), "done"])
+        self.wait(lambda: self.lines("tablets") and self.lines("tablets")[0][3:5] == [str(1 - owner), "owned"])
         # A node that goes is told, and stands first.
         gone = next(member for member in self.sets[1] if not member.leads())
         gone.server.kill()
         self.wait(lambda: self.lines("nodes of the cluster")[0][1:4] == [f"127.0.0.1:{gone.port}", "voter", "down"])
         self.wait(lambda: "1 not well" in self.text() and "2 of 3" in [line[3] for line in self.lines("sets")])
         self.assertEqual([], self.complaints())
+
+    def test_moments_backup_and_feeds(self):
+        folder = tempfile.mkdtemp(prefix="cellar-backup-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        self.cluster(2, backupdirname=folder)
+        entry, other = (each[0] for each in self.sets)
+        web = Web(other.port)
+        self.addCleanup(web.end)
+        self.page.get(web.address + "#/cluster")
+        self.heading("Cluster")
+        self.wait(lambda: "none is made by itself (cluster-cut-interval)" in self.text() and "none since the nodes began" in self.text())
+        entry.run("TABLE CREATE t SPLIT AT 1 m FAMILY f")
+        entry.run("FEED CREATE log TABLE 1 t")
+        entry.run("CPUT t a f:x 1")
+        cut = entry.run("CLUSTER CUT")
+        entry.run("CLUSTER CONFIG SET cluster-cut-interval 3600")
+        self.wait(lambda: [[line[0], *line[2:]] for line in self.lines("cuts")] == [[str(cut), "restore point", "good"]])
+        self.wait(lambda: "one is made every 60 min" in self.text() and "ago, every 60 min" in self.text())
+        self.wait(lambda: [(line[0], line[-1]) for line in self.lines("feeds of all sets")] == [("0/log", "")])
+        self.assertEqual("OK", entry.run("BACKUP START"))
+        self.wait(lambda: [line[:2] for line in self.lines("backup of all sets")] == [
+            ["incrementing", "set 0: incrementing · set 1: incrementing"]])
+        self.assertEqual("OK", entry.run("BACKUP SEAL"))
+        sealed = entry.run("CLUSTER CUTS COUNT 1")[0][1]
+        self.wait(lambda: [(line[0], line[4], line[5]) for line in self.lines("backup of all sets")] == [("sealed", str(sealed), "")])
+        self.assertEqual(["backup", "restore point"], [line[2] for line in self.lines("cuts")])
+        # A set that is away holds feeds back, and what it alone knows is said not to be there.
+        entry.server.kill()
+        self.wait(lambda: ["set 0, which is away"] == [line[-1] for line in self.lines("feeds of all sets")])
+        self.wait(lambda: self.lines("cuts") == [] and "CLUSTERDOWN" in self.text())
+        entry.server.start()
+        self.wait(lambda: [""] == [line[-1] for line in self.lines("feeds of all sets")] and len(self.lines("cuts")) == 2)
 
     def test_what_a_user_may_not_see_is_said_to_be_so(self):
         self.cluster(1)

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "engine/feeds/feed_set.h"
+#include "engine/feeds/merged_id.h"
 
 namespace cellar::feed_group_test {
 
@@ -173,6 +175,122 @@ TEST_CASE("What a catalog holds is what was there, and what is taken back never 
     CHECK(rest.empty());
     CHECK(TextOf(loaded) == text);
     CHECK(loaded.bytes() == groups.bytes());
+  }
+}
+
+TEST_CASE("Groups of a whole feed are others than those of a set's part of it", "[feeds]") {
+  CHECK(WholeFeedGroups(kFeed) != kFeed);
+  CHECK(FeedOfGroups(WholeFeedGroups(kFeed)) == kFeed);
+  CHECK(FeedOfGroups(kFeed) == kFeed);
+  FeedSet feeds;
+  Feed feed;
+  feed.id = kFeed;
+  feed.keyspace = "0";
+  feed.name = "f";
+  feed.keep_micros = 1;
+  feeds.Add(feed);
+  const uint64_t whole = WholeFeedGroups(kFeed);
+  REQUIRE(feeds.groups().Apply(kFeed, "g", Created().bytes()));
+  REQUIRE(feeds.groups().Find(whole, "g") == nullptr);
+  FeedGroupChanges other;
+  other.Create({1, 1});
+  REQUIRE(feeds.groups().Apply(whole, "g", other.bytes()));
+  REQUIRE(feeds.groups().Find(kFeed, "g")->pending.size() == 3);
+  REQUIRE(feeds.groups().Find(whole, "g")->pending.empty());
+  const std::string text = TextOf(feeds.groups());
+  std::string_view rest = text;
+  FeedGroups loaded;
+  REQUIRE(loaded.Decode(&rest, [](uint64_t id) { return id == kFeed; }));
+  REQUIRE(TextOf(loaded) == text);
+  const auto home = [](const FeedHome& at) { return EncodeFeedHome(at); };
+  // On their way from set 1 to set 2: each keeps what it has, and the new home alone waits.
+  for (const uint64_t own : {uint64_t{1}, uint64_t{2}}) {
+    REQUIRE(feeds.SetHome(kFeed, home({.set = 2, .from = 1, .awaits = true}), own));
+    REQUIRE(feeds.FindById(kFeed)->home.awaits == (own == 2));
+    REQUIRE(feeds.groups().Find(whole, "g") != nullptr);
+  }
+  REQUIRE(feeds.SetHome(kFeed, home({.set = 2}), 2));
+  REQUIRE(feeds.groups().Find(whole, "g") != nullptr);
+  // What is taken back was not.
+  feeds.BeginUndo();
+  REQUIRE(feeds.SetHome(kFeed, home({.set = 3}), 2));
+  REQUIRE(feeds.groups().Find(whole, "g") == nullptr);
+  feeds.RollBack();
+  REQUIRE(feeds.FindById(kFeed)->home == FeedHome{.set = 2});
+  REQUIRE(feeds.groups().Find(whole, "g") != nullptr);
+  for (const std::string& wrong : {std::string(), std::string("\x01"), home({.set = 2}) + "x",
+                                   home({.set = 2, .from = {}, .awaits = true})})
+    REQUIRE_FALSE(feeds.SetHome(kFeed, wrong, 2));
+  REQUIRE_FALSE(feeds.SetHome(kFeed + 1, home({.set = 2}), 2));
+  REQUIRE(feeds.SetHome(kFeed, home({.set = 3}), 2));
+  REQUIRE(feeds.groups().Find(whole, "g") == nullptr);
+  REQUIRE(feeds.groups().Find(kFeed, "g") != nullptr);
+  REQUIRE(feeds.groups().Apply(whole, "g", other.bytes()));
+  feeds.Drop(kFeed);
+  REQUIRE(feeds.groups().empty());
+}
+
+TEST_CASE("The home of a feed stands in its definition where it has one", "[feeds]") {
+  Feed feed;
+  feed.keep_micros = 5;
+  feed.slices = 7;
+  feed.old = true;
+  const std::string without = EncodeFeedDefinition(feed);
+  for (const FeedHome& home :
+       {FeedHome{}, FeedHome{.set = 3}, FeedHome{.set = 0, .from = 2, .awaits = true},
+        FeedHome{.set = 1'000, .from = 0, .awaits = false}}) {
+    feed.home = home;
+    const std::string bytes = EncodeFeedDefinition(feed);
+    CHECK((bytes == without) == (home == FeedHome{}));
+    Feed read;
+    std::string_view rest = bytes;
+    REQUIRE(DecodeFeedDefinition(&rest, &read));
+    CHECK(rest.empty());
+    CHECK(read.home == home);
+    CHECK((read.slices == 7 && read.old && !read.rows_only));
+    for (size_t cut = 0; cut < bytes.size(); ++cut) {
+      Feed part;
+      std::string_view some = std::string_view(bytes).substr(0, cut);
+      CHECK_FALSE(DecodeFeedDefinition(&some, &part));
+    }
+  }
+}
+
+TEST_CASE("A group says what makes it, with other ids", "[feeds]") {
+  FeedGroups groups;
+  REQUIRE(Apply(&groups, "g", Created()));
+  FeedGroupChanges more;
+  more.Claim("bob", {{{6, 2}, 300, 4}});
+  REQUIRE(Apply(&groups, "g", more));
+  const FeedGroup& group = *groups.Find(kFeed, "g");
+  const auto same = [](const FeedId& id) { return id; };
+  FeedGroups copy;
+  REQUIRE(Apply(&copy, "g", ChangesOf(group, same)));
+  CHECK(TextOf(copy) == TextOf(groups));
+  FeedGroups merged;
+  REQUIRE(
+      Apply(&merged, "g", ChangesOf(group, [](const FeedId& id) { return MergedIdOf(3, id); })));
+  const FeedGroup& other = *merged.Find(kFeed, "g");
+  CHECK(other.last == MergedIdOf(3, {7, 0}));
+  CHECK(other.pending.at(MergedIdOf(3, {6, 2})).times == 4);
+  CHECK(other.FindConsumer("ann")->pending.size() == 2);
+}
+
+TEST_CASE("A merged id says of which set it is", "[feeds]") {
+  for (const FeedId& own : {FeedId{5, 0}, FeedId{5, 999'999'999}, FeedId{1, 17}}) {
+    CHECK(IsOwnId(own));
+    CHECK_FALSE(IsMergedId(own));
+    for (const uint64_t set : {uint64_t{0}, uint64_t{3}, uint64_t{1'023}}) {
+      const FeedId merged = MergedIdOf(set, own);
+      CHECK_FALSE(IsOwnId(merged));
+      CHECK(IsMergedId(merged));
+      CHECK(SetOfMerged(merged) == set);
+      CHECK(OwnIdUpTo(set, merged) == own);
+    }
+  }
+  for (const FeedId& neither : {FeedId{5, 1'000'000'000}, FeedId{5, UINT64_MAX}, FeedId::Max()}) {
+    CHECK_FALSE(IsOwnId(neither));
+    CHECK_FALSE(IsMergedId(neither));
   }
 }
 

@@ -582,4 +582,33 @@ TEST_CASE("Unknown files are left alone and named, leftovers go", "[journal]") {
   CHECK_FALSE(*disk.Exists("db/cellar-000098.snapshot.tmp"));
 }
 
+TEST_CASE("What is to be durable first is released then, and what is behind it", "[journal]") {
+  for (const SyncPolicy policy : {SyncPolicy::kEverySecond, SyncPolicy::kNo}) {
+    FaultyFileSystem disk;
+    JournalRig rig(&disk);
+    rig.options.sync_policy = policy;
+    REQUIRE(rig.Open().ok());
+    REQUIRE(rig.WriteAndWait().ok());
+    disk.HoldSyncsOf(".log");
+    const Lsn before = rig.lsn;
+    REQUIRE(rig.Write().ok());
+    rig.journal->ReleaseWhenDurable();
+    rig.journal->Flush();
+    REQUIRE(rig.Write().ok());
+    rig.journal->Flush();
+    REQUIRE(rig.Write().ok());
+    rig.journal->ReleaseWhenDurable();
+    rig.journal->Flush();
+    for (int i = 0; i < 100; ++i) {
+      rig.journal->Poll();
+      REQUIRE(rig.journal->released_lsn() <= before);
+    }
+    // Nobody has to ask for the sync, whenever the policy would have one.
+    disk.ReleaseSyncs();
+    REQUIRE(rig.WaitReleased());
+    REQUIRE(rig.WriteAndWait().ok());
+    rig.CheckState();
+  }
+}
+
 }  // namespace cellar::journal_test

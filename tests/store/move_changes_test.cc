@@ -213,7 +213,13 @@ TEST_CASE("A tablet goes over with all that was written meanwhile", "[moves]") {
     to.SetTime(now);
     const std::string before = from.store->DigestTable(from.Find("t"));
     from.Find("t").SetTablets(Tablets::Make(own));
+    // By its own clock the recipient would log what was before all that the donor has logged.
+    const int64_t told = to.moves().FindIn(1)->tail.micros;
+    REQUIRE(told >= now - 1'000'000);
+    to.SetTime(now - 60'000'000);
     REQUIRE(to.changes().Own(1, {5, parts, {}}, from.store->engine().stamp(), 0).ok());
+    REQUIRE(CatalogChanges(*to.store).last_commit_micros() > told);
+    to.SetTime(now);
     REQUIRE(to.store->DigestTable(to.Find("t")) == before);
     REQUIRE(to.store->engine().stamp() >= from.store->engine().stamp());
     REQUIRE(from.changes().Done(1).ok());

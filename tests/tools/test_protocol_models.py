@@ -7,6 +7,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cluster"))
 
 import catalog_model  # noqa: E402
+import cut_model  # noqa: E402
 import move_model  # noqa: E402
 
 
@@ -21,6 +22,17 @@ class CatalogModel(unittest.TestCase):
             with self.subTest(fault):
                 found = [catalog_model.check(fault, expires)[0] for expires in (False, True)]
                 self.assertTrue(any(isinstance(each, str) for each in found), found)
+
+
+class CutModel(unittest.TestCase):
+    def test_without_a_fault(self):
+        states, _ = cut_model.check()
+        self.assertGreater(states, 100_000)
+
+    def test_each_fault_is_found(self):
+        for fault in cut_model.FAULTS:
+            with self.subTest(fault):
+                self.assertIsInstance(cut_model.check(fault)[0], str)
 
 
 class MoveModel(unittest.TestCase):

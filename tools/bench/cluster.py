@@ -1,18 +1,24 @@
 #!/usr/bin/python3
 """`make bench-cluster`: what it costs that any node takes any command.
 
-    cluster.py [--rounds 5] [--seconds 1]
+    cluster.py [--rounds 5] [--commands 100000]
 
 A set of two on this machine, of which the clients ask one time the leader (direct) and one time the other one, which
 passes everything on (cluster-reads leader). For CGET and CPUT, with 50 clients and one, the CPU time of both processes
 a command, as medians of --rounds turns taken alternately, and the ratio of the two. Bars: 1.7 with 50 clients; one
 client 3.3, with a pipeline of 16 2.5.
+
+Then one client asks through the other node for 1 GB and reads nothing: p99 of 50 others there, beside the same without
+it (bar 1.5), and by how much both processes have grown.
 """
 
 import argparse
+import csv
 import shutil
+import socket
 import statistics
 import subprocess
+import time
 
 import servers
 from sets import found, leads
@@ -32,6 +38,36 @@ def cost(nodes, port, shape, commands, words):
     before = sum(node.cpu_seconds() for node in nodes)
     load(port, shape[0], shape[1], commands, words)
     return (sum(node.cpu_seconds() for node in nodes) - before) / commands * 1e6
+
+
+def p99(port, commands):
+    """Of 50 clients, in milliseconds."""
+    words = [shutil.which("redis-benchmark"), "-p", str(port), "-c", "50", "-n", str(commands), "-r", "1000", "--csv", *KINDS[0][1]]
+    lines = subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.splitlines()
+    return float(next(csv.DictReader(lines))["p99_latency_ms"])
+
+
+def ask_for_a_gigabyte(port):
+    """A connection that has asked, and reads nothing."""
+    link = socket.create_connection(("127.0.0.1", port))
+    link.sendall(b"CGET t big f:x\r\n" * 1000)
+    return link
+
+
+def beside_who_does_not_read(leader, entry, options):
+    leader.client().execute_command("CPUT", "t", "big", "f:x", "v" * 1_000_000)
+    alone, beside = [], []
+    before = [node.resident_bytes() for node in (entry, leader)]
+    grown = [0, 0]
+    for _ in range(options.rounds):
+        alone.append(p99(entry.port, options.commands // 2))
+        with ask_for_a_gigabyte(entry.port):
+            time.sleep(0.5)
+            beside.append(p99(entry.port, options.commands // 2))
+            grown = [max(most, node.resident_bytes() - was) for most, node, was in zip(grown, (entry, leader), before)]
+    one, other = statistics.median(alone), statistics.median(beside)
+    print(f"beside a client that asks for 1 GB and does not read: p99 of 50 others {other:.2f} ms, without it {one:.2f}: "
+          f"{other / one:.2f} (bar 1.5); grown by {grown[0] / 1e6:.0f} MB where it asks, {grown[1] / 1e6:.0f} MB at the leader")
 
 
 def main():
@@ -58,6 +94,7 @@ def main():
                 print(f"{name} {shape[0]:3} clients, P{shape[1]:<3} direct {one:6.2f} us, passed on {other:6.2f} us: "
                       f"{other / one:.2f} (bar {shape[2]}; rounds {min(p / d for p, d in zip(passed, direct)):.2f} to "
                       f"{max(p / d for p, d in zip(passed, direct)):.2f})", flush=True)
+        beside_who_does_not_read(leader, entry, options)
     finally:
         for node in nodes:
             node.stop()

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cellar-cluster/backup.h"
 #include "cellar-cluster/folder.h"
 #include "cellar-cluster/options.h"
 #include "cellar-cluster/plan.h"
@@ -112,11 +113,14 @@ int Main(int argc, char** argv) {
   if (options->action == Action::kPlan) return RunPlan(*options);
   if (options->action == Action::kStart) return StartCluster(*options, stopped);
   if (options->action == Action::kStop) return StopCluster(*options, stopped);
+  if (options->action == Action::kRecover) return RecoverCluster(*options, stopped);
   const Result<std::vector<client::ConnectionOptions>> nodes = NodesToAsk(*options);
   if (!nodes.ok()) return Fail(nodes.status().text());
   std::string refusal;
   for (const client::ConnectionOptions& node : *nodes) {
     Result<client::Connection> connection = client::Connection::Open(node);
+    if (connection.ok() && options->action == Action::kBackup)
+      return MakeBackup(*options, &*connection, stopped);
     if (connection.ok()) return Show(*options, &*connection, node);
     if (refusal.empty()) refusal = connection.status().text();
   }

@@ -174,6 +174,35 @@ Status NodeProcess::Tell() const {
                ", cannot be told to end: " + std::strerror(errno));
 }
 
+int RunAndRead(const std::vector<std::string>& words, std::string* output) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  posix_spawn_file_actions_t files;
+  (void)posix_spawn_file_actions_init(&files);
+  (void)posix_spawn_file_actions_adddup2(&files, ends[1], STDOUT_FILENO);
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, argv[0], &files, nullptr, argv.data(), environ);
+  (void)posix_spawn_file_actions_destroy(&files);
+  (void)close(ends[1]);
+  char bytes[4096];
+  while (error == 0) {
+    const ssize_t count = read(ends[0], bytes, sizeof(bytes));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    output->append(bytes, static_cast<size_t>(count));
+  }
+  (void)close(ends[0]);
+  if (error != 0) return -1;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 std::string ServerProgram() {
   std::error_code error;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "cellar-cluster/folder.h"
 #include "cellar-cluster/plan.h"
@@ -41,6 +42,10 @@ class NodeProcess {
   bool systemd_;
   pid_t begun_{0};  // a child of this program
 };
+
+// Runs a program with these words and waits: its exit status, or -1. *output: what it has printed;
+// what it says of errors is this program's.
+int RunAndRead(const std::vector<std::string>& words, std::string* output);
 
 // The server that is meant by no name: the one beside this program, or in PATH.
 std::string ServerProgram();

@@ -21,6 +21,8 @@ constexpr char kDescription[] =
     "  status            sets, nodes, who leads, tablets, and what is wrong, in words\n"
     "  map [TABLE]       the tablets, and which set has them\n"
     "  events            what has been done to the cluster, newest first\n"
+    "  backup            a backup of all sets, of one moment, where `backupdirname` says\n"
+    "  recover FROM      the folders of all sets, out of a backup or archives: --sets DIR DIR ...\n"
     "Exit status: 0 done, or all is well; 1 something is wrong, and it is named; 2 the command "
     "line "
     "makes no sense.";
@@ -34,7 +36,7 @@ struct ActionRow {
       options;  // that it takes beside --auth and --auth-file, each with a space behind
 };
 
-constexpr std::array<ActionRow, 6> kActions{{
+constexpr std::array<ActionRow, 8> kActions{{
     {"plan", Action::kPlan, 1, 4096, "--sets --voters --port --option --write --systemd --json "},
     {"start", Action::kStart, 0, 0,
      "--sets --voters --port --host --option --dir --systemd --server --wait --quiet --json "},
@@ -42,13 +44,16 @@ constexpr std::array<ActionRow, 6> kActions{{
     {"status", Action::kStatus, 0, 0, "--host --port --socket --user --dir --json "},
     {"map", Action::kMap, 0, 1, "--host --port --socket --keyspace --user --dir --json --count "},
     {"events", Action::kEvents, 0, 0, "--host --port --socket --user --dir --json --count "},
+    {"backup", Action::kBackup, 0, 0, "--host --port --socket --user --dir --quiet "},
+    {"recover", Action::kRecover, 1, 1,
+     "--sets --until --server --quiet --s3-endpoint --s3-region --s3-credentials-file "},
 }};
 
 std::string Unknown(const std::string& word) {
   const auto* const near =
       FindNearWord(kActions, word, [](const ActionRow& row) { return row.name; });
   return "there is no '" + word + "'" +
-         (near == kActions.end() ? ": plan, start, stop, status, map or events"
+         (near == kActions.end() ? ": plan, start, stop, status, map, events, backup or recover"
                                  : ", did you mean '" + std::string(near->name) + "'?");
 }
 
@@ -69,11 +74,18 @@ std::string MistakeIn(const CLI::App& app, const ActionRow& row, const Options& 
   const std::string name(row.name);
   if (const std::string option = UselessOption(app, row); !option.empty())
     return name + " takes no " + option;
-  if (options.words.size() < row.words_min)
-    return name + ": which machines? cellar-cluster plan 192.0.2.1 192.0.2.2 192.0.2.3";
+  const bool recovers = row.action == Action::kRecover;
+  if (options.words.size() < row.words_min) {
+    return recovers ? "recover: from where? cellar-cluster recover FROM --sets DIR DIR ..."
+                    : name + ": which machines? cellar-cluster plan 192.0.2.1 192.0.2.2 192.0.2.3";
+  }
+  if (recovers && options.directories.empty())
+    return "recover: into which folders? cellar-cluster recover FROM --sets DIR DIR ...";
   if (options.words.size() > row.words_max) {
     return "what is '" + options.words[row.words_max] + "'? " + name + " takes " +
-           (row.words_max == 0 ? "no word behind it" : "one word, a table");
+           (row.words_max == 0 ? "no word behind it"
+            : recovers         ? "one place, that of the backup"
+                               : "one word, a table");
   }
   if (options.is_directory_given && (app.count("--port") + app.count("--socket") > 0) &&
       row.action != Action::kStart) {
@@ -82,13 +94,33 @@ std::string MistakeIn(const CLI::App& app, const ActionRow& row, const Options& 
   return {};
 }
 
-void Declare(CLI::App* app, std::string* word, Options* options) {
+void Declare(CLI::App* app, std::string* word, Options* options, bool recovers) {
   AddCommonFlags(app);
-  app->add_option("action", *word, "plan, start, stop, status, map or events")->required();
-  app->add_option("words", options->words, "plan: machines, each HOST or HOST@ZONE; map: a table");
+  app->add_option("action", *word, "plan, start, stop, status, map, events, backup or recover")
+      ->required();
+  app->add_option("words", options->words,
+                  "plan: machines, each HOST or HOST@ZONE; map: a table; recover: a backup, or a "
+                  "folder with an archive set-N of each set");
   const std::string made{"Planning and starting"};
-  app->add_option("--sets", options->sets, "so many sets (start: 3; plan: one for each machine)")
-      ->check(CLI::Range(uint64_t{1}, kSetsMax))
+  const std::string sets_text{
+      "so many sets (start: 3; plan: one for each machine); recover: their new folders"};
+  if (recovers) {
+    app->add_option("--sets", options->directories, sets_text)
+        ->expected(1, static_cast<int>(kSetsMax))
+        ->group(made);
+  } else {
+    app->add_option("--sets", options->sets, sets_text)
+        ->check(CLI::Range(uint64_t{1}, kSetsMax))
+        ->group(made);
+  }
+  app->add_option("--until", options->until, "recover: a TIME, or CUT:n, a number of CLUSTER CUTS")
+      ->group(made);
+  app->add_option("--s3-endpoint", options->s3.endpoint,
+                  "recover: the server of s3://BUCKET/PREFIX (else the environment tells)")
+      ->group(made);
+  app->add_option("--s3-region", options->s3.region, "recover: its region")->group(made);
+  app->add_option("--s3-credentials-file", options->s3.credentials_file,
+                  "recover: a file with the keys for it")
       ->group(made);
   app->add_option("--voters", options->voters, "nodes of a set (start: 1; plan: 3)")
       ->check(CLI::Range(uint64_t{1}, kVotersMax))
@@ -123,7 +155,7 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* status) {
   Options options;
   std::string word;
   CLI::App app{kDescription, "cellar-cluster"};
-  Declare(&app, &word, &options);
+  Declare(&app, &word, &options, argc > 1 && std::string_view(argv[1]) == "recover");
   if (!ReadCommandLine(&app, argc, argv, status)) return std::nullopt;
   const auto* const row = std::find_if(kActions.begin(), kActions.end(),
                                        [&](const ActionRow& each) { return each.name == word; });

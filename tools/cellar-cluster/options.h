@@ -7,14 +7,18 @@
 #include <vector>
 
 #include "client/connection.h"
+#include "s3/s3_url.h"
 
 namespace cellar::cluster_tool {
 
-enum class Action : uint8_t { kPlan, kStart, kStop, kStatus, kMap, kEvents };
+enum class Action : uint8_t { kPlan, kStart, kStop, kStatus, kMap, kEvents, kBackup, kRecover };
 
 struct Options {
   Action action{Action::kStatus};
-  std::vector<std::string> words;  // plan: machines; map: a table
+  std::vector<std::string> words;        // plan: machines; map: a table; recover: from where
+  std::vector<std::string> directories;  // recover: of the sets, by their numbers
+  std::string until;                     // recover: a time or CUT:n; empty: as the backup has it
+  S3Settings s3;                         // recover: from a bucket
   client::ConnectionOptions connection;
   std::string directory{"cluster"};
   bool is_directory_given{false};

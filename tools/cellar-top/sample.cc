@@ -18,6 +18,7 @@ constexpr size_t kSlowShown{5};
 constexpr const char* kSlowAsked{"25"};  // some are left out
 constexpr int64_t kRangeMinutes{5};
 constexpr uint64_t kTabletsAsked{2000};
+constexpr uint64_t kCutsAsked{10};
 constexpr std::string_view kTablePrefix{"table_"};
 
 using client::FieldOf;
@@ -115,6 +116,22 @@ Status LostOrLeftOut(const Status& status) {
   return status.code() == ErrorCode::kIo ? status : Status::Ok();
 }
 
+// Whose entries come of several sets.
+void ReadSetsOfFeed(const redisReply& info, Feed* feed) {
+  const auto number = [&info](const char* name) -> std::optional<uint64_t> {
+    const redisReply* const field = FieldOf(info, name);
+    if (field == nullptr || field->type != REDIS_REPLY_INTEGER || field->integer < 0)
+      return std::nullopt;
+    return static_cast<uint64_t>(field->integer);
+  };
+  if (FieldOf(info, "held-back-by") == nullptr) return;
+  feed->home = number("home");
+  feed->held_back_by = number("held-back-by");
+  feed->held_back_s = number("held-back-s");
+  if (const std::optional<uint64_t> resolved = number("resolved-ms"); resolved)
+    feed->resolved_ms = static_cast<int64_t>(*resolved);
+}
+
 // Servers without feeds answer with an error.
 Status ReadFeeds(client::Connection* connection, Sample* sample) {
   ASSIGN_OR_RETURN(const client::Reply names, connection->Call({"FEED", "LIST"}));
@@ -124,6 +141,7 @@ Status ReadFeeds(client::Connection* connection, Sample* sample) {
     if (!IsList(*info)) continue;
     Feed& feed = sample->feeds.emplace_back();
     feed.name = name;
+    ReadSetsOfFeed(*info, &feed);
     if (const redisReply* bytes = FieldOf(*info, "bytes"); bytes != nullptr) {
       feed.bytes = static_cast<uint64_t>(bytes->integer);
     }
@@ -135,6 +153,27 @@ Status ReadFeeds(client::Connection* connection, Sample* sample) {
       feed.lag_ms = last_ms == 0 ? 0 : std::max<int64_t>(0, sample->unix_s * 1000 - last_ms);
     }
   }
+  return Status::Ok();
+}
+
+// Moments over all sets, and the backup of them.
+Status ReadCuts(client::Connection* connection, Sample* sample) {
+  Result<std::vector<client::CutState>> cuts = client::ReadCuts(connection, kCutsAsked);
+  if (!cuts.ok()) return LostOrLeftOut(cuts.status());
+  sample->cuts = *std::move(cuts);
+  const Result<uint64_t> interval = client::ReadCutInterval(connection);
+  if (interval.ok())
+    sample->cut_interval_s = *interval;
+  else
+    RETURN_IF_ERROR(LostOrLeftOut(interval.status()));
+  // A set without a leader would have everybody wait.
+  const bool all_lead =
+      std::all_of(sample->sets.begin(), sample->sets.end(),
+                  [](const client::SetState& set) { return !set.leader.empty(); });
+  if (!all_lead) return Status::Ok();
+  Result<client::BackupState> backup = client::ReadBackup(connection);
+  if (!backup.ok()) return LostOrLeftOut(backup.status());
+  sample->backup = *std::move(backup);
   return Status::Ok();
 }
 
@@ -159,7 +198,12 @@ Status ReadCluster(client::Connection* connection, Sample* sample) {
   std::stable_sort(
       sample->spreads.begin(), sample->spreads.end(),
       [](const TabletSpread& a, const TabletSpread& b) { return a.tablets > b.tablets; });
-  return Status::Ok();
+  if (sample->sets.size() < 2) return Status::Ok();
+  Result<std::vector<client::JobState>> jobs = client::ReadJobs(connection);
+  if (!jobs.ok()) return LostOrLeftOut(jobs.status());
+  std::erase_if(*jobs, [](const client::JobState& job) { return job.ended(); });
+  sample->jobs = *std::move(jobs);
+  return ReadCuts(connection, sample);
 }
 
 }  // namespace

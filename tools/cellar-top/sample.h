@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ struct Feed {
   uint64_t groups{0};
   uint64_t bytes{0};
   int64_t lag_ms{0};
+  // Of a feed over several sets:
+  std::optional<uint64_t> home{};          // the set that keeps its groups
+  std::optional<int64_t> resolved_ms{};    // Unix; it shows all that was written before then
+  std::optional<uint64_t> held_back_by{};  // a set that is behind, or away
+  std::optional<uint64_t> held_back_s{};   // not known of one that is away
 };
 
 // Where a table's tablets lie.
@@ -53,6 +59,10 @@ struct Sample {
   std::vector<client::SetState> sets;  // of a cluster, in their order
   std::vector<TabletSpread> spreads;   // of tables in several tablets, those with most first
   bool has_more_tablets{false};        // than were looked at
+  std::vector<client::JobState> jobs;  // tablets that move
+  std::vector<client::CutState> cuts;  // the last moments over all sets, newest first
+  uint64_t cut_interval_s{0};          // 0: none is made by itself
+  std::optional<client::BackupState> backup{};  // of all sets
 
   uint64_t Number(const std::string& field) const;
   std::string Text(const std::string& field) const;

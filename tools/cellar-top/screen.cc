@@ -41,7 +41,10 @@ class Screen {
     DrawServer();
     if (view_.shows_cluster) {
       DrawSets();
+      DrawMoments();
       DrawTablets();
+      DrawJobs();
+      DrawSetsOfFeeds();
       DrawNodes();
       return std::move(lines_);
     }
@@ -50,9 +53,11 @@ class Screen {
     DrawReplication();
     DrawFeeds();
     DrawSets();
+    DrawMoments();
     DrawCommands();
     DrawTables();
     DrawTablets();
+    DrawJobs();
     DrawRanges();
     DrawSlow();
     return std::move(lines_);
@@ -150,10 +155,89 @@ class Screen {
   void DrawFeeds() {
     for (size_t i = 0; i < std::min<size_t>(now_.feeds.size(), 4); ++i) {
       const Feed& feed = now_.feeds[i];
-      AddPlain(fmt::format("feed     {}: {} groups, {} kept, newest entry {} ms old",
-                           PrintableText(feed.name, 24), feed.groups, BytesText(feed.bytes),
-                           feed.lag_ms));
+      const bool is_held = feed.held_back_by.has_value();
+      Add(is_held ? LineKind::kAlarm : LineKind::kPlain,
+          fmt::format("feed     {}: {} groups, {} kept, {}", PrintableText(feed.name, 24),
+                      feed.groups, BytesText(feed.bytes),
+                      is_held ? "held back by " + HolderText(feed)
+                              : fmt::format("newest entry {} ms old", feed.lag_ms)));
     }
+  }
+  static std::string HolderText(const Feed& feed) {
+    return fmt::format("set {}{}", *feed.held_back_by,
+                       feed.held_back_s ? " for " + SpanText(*feed.held_back_s) : ", away");
+  }
+  void DrawSetsOfFeeds() {
+    std::vector<const Feed*> feeds;
+    for (const Feed& feed : now_.feeds)
+      if (feed.resolved_ms || feed.held_back_by) feeds.push_back(&feed);
+    if (feeds.empty()) return;
+    AddHead(fmt::format("{:<30}{:>8}{:>9}{:>13}  {}", "FEED, ALL NODES", "GROUPS", "KEPT",
+                        "SHOWN UP TO", "HELD BACK BY"));
+    for (const Feed* const feed : feeds) {
+      const int64_t ms = now_.unix_s * 1000 - feed->resolved_ms.value_or(0);
+      const auto behind_s = static_cast<uint64_t>(std::max<int64_t>(0, ms / 1000));
+      Add(feed->held_back_by ? LineKind::kAlarm : LineKind::kPlain,
+          fmt::format("{:<30}{:>8}{:>9}{:>13}  {}", NameOf(*feed), feed->groups,
+                      BytesText(feed->bytes), !feed->resolved_ms ? "-" : AgoText(behind_s),
+                      feed->held_back_by ? HolderText(*feed) : ""));
+    }
+  }
+  static std::string NameOf(const Feed& feed) {
+    return PrintableText(feed.name, 18) +
+           (feed.home ? fmt::format(", set {}", *feed.home) : std::string());
+  }
+  static std::string AgoText(uint64_t seconds) {
+    return seconds == 0 ? "now" : SpanText(seconds) + " ago";
+  }
+  std::string AgoText(int64_t unix_s) const {
+    return AgoText(static_cast<uint64_t>(std::max<int64_t>(0, now_.unix_s - unix_s)));
+  }
+
+  // The last moment of all sets that is one, and a backup that goes on or has ended.
+  void DrawMoments() {
+    if (now_.sets.size() < 2) return;
+    Add(LineKind::kPlain, "");
+    DrawCuts();
+    DrawBackup();
+  }
+  void DrawCuts() {
+    const std::string every = now_.cut_interval_s == 0
+                                  ? "none by itself"
+                                  : fmt::format("one every {} s", now_.cut_interval_s);
+    const auto good = std::find_if(now_.cuts.begin(), now_.cuts.end(),
+                                   [](const client::CutState& cut) { return cut.state == "good"; });
+    if (good == now_.cuts.end())
+      return Add(now_.cut_interval_s == 0 ? LineKind::kPlain : LineKind::kAlarm,
+                 fmt::format("cut      none, {}", every));
+    const int64_t at_s = good->unix_micros / 1'000'000;
+    constexpr uint64_t kRoundsLate{3};
+    const bool is_late =
+        now_.cut_interval_s > 0 &&
+        now_.unix_s - at_s > static_cast<int64_t>(kRoundsLate * now_.cut_interval_s + kRoundsLate);
+    const auto bad = std::count_if(now_.cuts.begin(), good,
+                                   [](const client::CutState& cut) { return cut.state == "bad"; });
+    Add(is_late || bad > 0 ? LineKind::kAlarm : LineKind::kPlain,
+        fmt::format("cut      {}, {}, {}; {}{}", good->cut, PrintableText(good->purpose, 16),
+                    AgoText(at_s), every, bad == 0 ? "" : fmt::format("; {} BAD since", bad)));
+  }
+  void DrawBackup() {
+    if (!now_.backup || now_.backup->start_unix_s == 0) return;
+    const client::BackupState& backup = *now_.backup;
+    std::string text = "backup   " + PrintableText(backup.state, 16);
+    if (backup.end_unix_s != 0)
+      text += fmt::format(", cut {}, {}", backup.cut, AgoText(backup.end_unix_s));
+    else
+      text += fmt::format(", begun {}", AgoText(backup.start_unix_s));
+    if (!backup.folder.empty()) text += " in " + PrintableText(backup.folder, 40);
+    std::map<std::string, size_t> counts;
+    for (const auto& [set, state] : backup.of_set) ++counts[state];
+    if (counts.size() > 1)
+      for (const auto& [state, count] : counts)
+        text += fmt::format(", {} {}", count == 1 ? "1 set" : fmt::format("{} sets", count),
+                            PrintableText(state, 16));
+    if (!backup.error.empty()) text += ": " + PrintableText(backup.error, 200);
+    Add(backup.error.empty() ? LineKind::kPlain : LineKind::kAlarm, std::move(text));
   }
 
   static size_t NodesUp(const client::SetState& set) {
@@ -214,6 +298,22 @@ class Screen {
     }
     if (shown < now_.spreads.size())
       AddPlain(fmt::format("and {} more", now_.spreads.size() - shown));
+  }
+
+  void DrawJobs() {
+    if (now_.jobs.empty()) return;
+    AddHead(fmt::format("{:>8}  {:<22}{:>6}{:>6}  {:<10}{:>10}{:>10}{:>9}  {}", "JOB", "TABLE",
+                        "FROM", "TO", "STATE", "COPIED", "OF", "SECONDS", "WHY IT WAITS"));
+    const size_t shown = std::min(now_.jobs.size(), view_.tables_max);
+    for (size_t i = 0; i < shown; ++i) {
+      const client::JobState& job = now_.jobs[i];
+      AddPlain(fmt::format(
+          "{:>8}  {:<22}{:>6}{:>6}  {:<10}{:>10}{:>10}{:>9}  {}", job.job,
+          PrintableText(job.table, 21), job.from, job.to, PrintableText(job.state, 9),
+          BytesText(job.copied), job.bytes ? BytesText(*job.bytes) : std::string(),
+          std::max<int64_t>(0, now_.unix_s - job.started_ms / 1000), PrintableText(job.error, 60)));
+    }
+    if (shown < now_.jobs.size()) AddPlain(fmt::format("and {} more", now_.jobs.size() - shown));
   }
 
   struct CommandRow {

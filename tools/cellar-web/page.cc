@@ -5,9 +5,10 @@
 // The scripts, each page/<name>.js.
 #define CELLAR_PAGE_SCRIPTS(each)                                                                 \
   each(address) each(admin) each(alltables) each(browse) each(cells) each(cluster) each(commands) \
-      each(console) each(dom) each(explain) each(frame) each(graphs) each(heat) each(main)        \
-          each(overview) each(pager) each(reports) each(row) each(rowquery) each(schema)          \
-              each(server) each(state) each(tables) each(text) each(value) each(words)
+      each(console) each(dom) each(explain) each(frame) each(graphs) each(heat) each(keyspaces)   \
+          each(main) each(overview) each(pager) each(reports) each(row) each(rowquery)            \
+              each(schema) each(server) each(state) each(tables) each(text) each(value)           \
+                  each(words)
 
 #define CELLAR_PAGE_FILE(name, path)                                                    \
   __asm__(".section .rodata\n.global page_" #name "\npage_" #name ":\n.incbin \"" path  \

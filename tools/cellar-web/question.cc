@@ -73,7 +73,11 @@ std::vector<std::string> WordsOf(std::string_view path, ParameterReader* reader)
   if (path == "members") return {"REPLICA", "LIST"};
   if (path == "sets") return {"CLUSTER", "SETS"};
   if (path == "events") return {"CLUSTER", "EVENTS", "COUNT", "50"};
+  if (path == "cuts") return {"CLUSTER", "CUTS", "COUNT", "10"};
+  if (path == "backup-folder") return {"CONFIG", "GET", "backupdirname"};
+  if (path == "cut-interval") return {"CLUSTER", "CONFIG", "GET", "cluster-cut-interval"};
   if (path == "tablets") return Tablets(reader);
+  if (path == "jobs") return {"TABLET", "JOBS"};
   if (path == "commands") return {"COMMAND", "DOCS"};
   if (path == "backup") return {"BACKUP", "STATUS"};
   if (path == "users") return {"ACL", "USERS"};

@@ -113,6 +113,70 @@ Result<TabletMap> ReadTablets(Connection* connection, std::string_view table, ui
   return map;
 }
 
+Result<std::vector<JobState>> ReadJobs(Connection* connection) {
+  ASSIGN_OR_RETURN(const Reply reply, Ask(connection, {"TABLET", "JOBS"}));
+  std::vector<JobState> jobs;
+  for (size_t i = 0; i < reply->elements; ++i) {
+    const redisReply& job = *reply->element[i];
+    if (FieldOf(job, "job") == nullptr) return Unexpected();
+    jobs.push_back({.job = Unsigned(job, "job"),
+                    .table = TextField(job, "table"),
+                    .start = TextField(job, "start"),
+                    .end = TextField(job, "end"),
+                    .from = Unsigned(job, "from"),
+                    .to = Unsigned(job, "to"),
+                    .state = TextField(job, "state"),
+                    .copied = Unsigned(job, "copied"),
+                    .bytes = Known(job, "bytes"),
+                    .started_ms = NumberField(job, "started"),
+                    .error = TextField(job, "error")});
+  }
+  return jobs;
+}
+
+Result<std::vector<CutState>> ReadCuts(Connection* connection, uint64_t count) {
+  ASSIGN_OR_RETURN(const Reply reply,
+                   Ask(connection, {"CLUSTER", "CUTS", "COUNT", std::to_string(count)}));
+  std::vector<CutState> cuts;
+  for (size_t i = 0; i < reply->elements; ++i) {
+    const redisReply& cut = *reply->element[i];
+    if (FieldOf(cut, "cut") == nullptr) return Unexpected();
+    cuts.push_back({.cut = Unsigned(cut, "cut"),
+                    .unix_micros = NumberField(cut, "time"),
+                    .purpose = TextField(cut, "purpose"),
+                    .state = TextField(cut, "state")});
+  }
+  return cuts;
+}
+
+Result<uint64_t> ReadCutInterval(Connection* connection) {
+  ASSIGN_OR_RETURN(const Reply reply,
+                   Ask(connection, {"CLUSTER", "CONFIG", "GET", "cluster-cut-interval"}));
+  uint64_t seconds = 0;
+  const std::string text = TextField(*reply, "cluster-cut-interval");
+  if (ParseUint64(text, &seconds) != NumberError::kNone) return Unexpected();
+  return seconds;
+}
+
+Result<BackupState> ReadBackup(Connection* connection) {
+  ASSIGN_OR_RETURN(const Reply reply, Ask(connection, {"BACKUP", "STATUS"}));
+  BackupState backup{.state = TextField(*reply, "state"),
+                     .error = TextField(*reply, "error"),
+                     .start_unix_s = NumberField(*reply, "start_time"),
+                     .end_unix_s = NumberField(*reply, "end_time"),
+                     .cut = Unsigned(*reply, "cut"),
+                     .of_set = {}};
+  const redisReply* const sets = FieldOf(*reply, "sets");
+  for (size_t i = 0; sets != nullptr && IsList(*sets) && i < sets->elements; ++i) {
+    const redisReply& set = *sets->element[i];
+    backup.of_set[Unsigned(set, "set")] = TextField(set, "state");
+  }
+  const Result<Reply> folder = Ask(connection, {"CONFIG", "GET", "backupdirname"});
+  if (folder.ok()) backup.folder = TextField(**folder, "backupdirname");
+  if (!folder.ok() && folder.status().code() == ErrorCode::kIo) return folder.status();
+  return backup;
+}
+
 Result<std::vector<ClusterEvent>> ReadEvents(Connection* connection, uint64_t count) {
   ASSIGN_OR_RETURN(const Reply reply,
                    Ask(connection, {"CLUSTER", "EVENTS", "COUNT", std::to_string(count)}));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,41 @@ struct TabletMap {
   std::vector<TabletState> tablets;
 };
 
+// A tablet that moves from one set to another, or has within the last hour.
+struct JobState {
+  uint64_t job{0};
+  std::string table;  // "keyspace/table"
+  std::string start;  // empty: there is no bound
+  std::string end;
+  uint64_t from{0};  // sets
+  uint64_t to{0};
+  std::string state;
+  uint64_t copied{0};             // bytes
+  std::optional<uint64_t> bytes;  // that there are to be copied, about; none: nobody has told
+  int64_t started_ms{0};
+  std::string error;
+  bool ended() const { return state == "done" || state == "cancelled"; }
+};
+
+// A moment over all sets.
+struct CutState {
+  uint64_t cut{0};
+  int64_t unix_micros{0};
+  std::string purpose;
+  std::string state;  // open, good, bad
+};
+
+// BACKUP STATUS of all sets.
+struct BackupState {
+  std::string state;  // of the set that is furthest behind
+  std::string error;
+  int64_t start_unix_s{0};                 // 0: none has begun
+  int64_t end_unix_s{0};                   // 0: it is not sealed
+  uint64_t cut{0};                         // that it is of; 0: of none yet
+  std::map<uint64_t, std::string> of_set;  // states by the set's number; empty: of one set
+  std::string folder{};                    // of this node; empty: it does not say
+};
+
 struct ClusterEvent {
   int64_t unix_ms{0};
   std::string what;
@@ -73,6 +109,13 @@ std::optional<HostPort> ParseHostPort(std::string_view text);
 Result<std::vector<SetState>> ReadSets(Connection* connection);
 // The first `count` tablets of `table`, or of all tables if it is empty.
 Result<TabletMap> ReadTablets(Connection* connection, std::string_view table, uint64_t count);
+// By their numbers.
+Result<std::vector<JobState>> ReadJobs(Connection* connection);
+// Newest first.
+Result<std::vector<CutState>> ReadCuts(Connection* connection, uint64_t count);
+// cluster-cut-interval, in seconds.
+Result<uint64_t> ReadCutInterval(Connection* connection);
+Result<BackupState> ReadBackup(Connection* connection);
 // Newest first.
 Result<std::vector<ClusterEvent>> ReadEvents(Connection* connection, uint64_t count);
 // What CLUSTER MAP CHECK finds wrong.

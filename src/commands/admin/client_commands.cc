@@ -228,6 +228,20 @@ void Switch(CommandContext& ctx, bool* flag) {
   ctx.reply.Ok();
 }
 void CmdClientNoEvict(CommandContext& ctx) { Switch(ctx, &ctx.session.switches.no_evict); }
+// From then on it is told of tables that it asks TABLET LIST or TABLET ROUTE of.
+void CmdClientTablets(CommandContext& ctx) {
+  bool on = false;
+  const bool is_resp3 = ctx.session.version == RespVersion::k3;
+  if (EqualsIgnoreCase(ctx.args[2], "on") && !is_resp3)
+    return ctx.Fail("ERR CLIENT TABLETS ON needs RESP3: HELLO 3");
+  Switch(ctx, &on);
+  if (ctx.outcome.failed()) return;
+  TabletListeners& listeners = ctx.host.services().tablet_listeners;
+  if (on)
+    listeners.Begin(ctx.session);
+  else
+    listeners.End(ctx.session);
+}
 // Words that are not known are of newer clients, and ignored as in Valkey.
 void CmdClientCapa(CommandContext& ctx) {
   for (const std::string_view word : ctx.args.subspan(2)) {
@@ -326,6 +340,8 @@ constexpr Command kClientSubcommands[] = {
     Sub("setinfo", 4, 0, "Names the client library.", "(LIB-NAME libname | LIB-VER libver)",
         CmdClientSetInfo),
     Sub("setname", 3, 0, "Names the connection.", "connection-name", CmdClientSetName),
+    Sub("tablets", 3, 0, "Turns on pushes of tablets that change, of tables asked for.",
+        "(ON | OFF)", CmdClientTablets),
     Sub("tracking", -3, 0, "Turns on invalidations of rows and tables that the client has read.",
         "(ON | OFF) [REDIRECT client-id] [PREFIX prefix]... [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
         CmdClientTracking),

@@ -148,6 +148,7 @@ void CmdReset(CommandContext& ctx) {
   if (session.monitor) --ctx.host.services().monitors;
   session.monitor = false;
   ctx.host.services().tracking.Disable(session);
+  ctx.host.services().tablet_listeners.End(session);
   session.switches = {};
   session.reply_mode = ReplyMode::kOn;
   session.version = RespVersion::k2;

@@ -11,9 +11,9 @@
 #include "commands/admin/admin_commands.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/arguments/syntax_error.h"
+#include "commands/cluster/cluster_digest.h"
 #include "commands/cluster/cluster_part.h"
 #include "commands/replies/visible_table.h"
-#include "commands/reports/cluster_report.h"
 #include "commands/reports/help.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
@@ -96,22 +96,20 @@ void CmdDebugSetTime(CommandContext& ctx) {
 }
 
 void CmdDebugDigest(CommandContext& ctx) {
+  if (ctx.args.size() > 2 && EqualsIgnoreCase(ctx.args[2], "cluster"))
+    return CmdDebugDigestCluster(ctx);
   ctx.DependsOn(ctx.host.last_lsn());
   if (ctx.args.size() > 3) return ctx.Fail(Status::SyntaxError());
   // An index is a function of its table, so that the digest of the one vouches for both.
   REPLY_IF_ERROR(ctx, ctx.store().VerifyIndexes());
-  const bool of_cluster =
-      ctx.args.size() == 3 && EqualsIgnoreCase(ctx.args[2], "cluster") && IsInCluster(ctx.host);
-  const bool of_table = ctx.args.size() == 3 && !EqualsIgnoreCase(ctx.args[2], "withlsn");
-  if (of_table && !of_cluster) {
+  if (ctx.args.size() == 3 && !EqualsIgnoreCase(ctx.args[2], "withlsn")) {
     ASSIGN_OR_REPLY(ctx, const Table* const table, FindTable(ctx, ctx.args[2]));
     return ctx.reply.SimpleString(ctx.store().DigestTable(*table));
   }
   // Clocks of nodes differ, and so would what each of them hides.
   const std::string digest = ctx.store().Digest(
-      ctx.host.replication().active() ? Store::DigestTime::kNewestStamp : Store::DigestTime::kNow,
-      of_cluster ? Store::DigestOf::kClients : Store::DigestOf::kAll);
-  if (ctx.args.size() == 2 || of_cluster) return ctx.reply.SimpleString(digest);
+      ctx.host.replication().active() ? Store::DigestTime::kNewestStamp : Store::DigestTime::kNow);
+  if (ctx.args.size() == 2) return ctx.reply.SimpleString(digest);
   ctx.reply.Array(2);
   ctx.reply.Bulk(digest);
   // Of a follower the log is ahead of the state.
@@ -140,11 +138,33 @@ void CmdDebugTablets(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
-// CLUSTER CUT-TABLES (type row... | OFF): tables created from now on whose key begins with a
-// component of that type are cut at these rows. It counts at the director.
+// STOP-AT (step | OFF): the node stops itself there once, as by SIGSTOP.
+void DebugStopAt(CommandContext& ctx) {
+  if (ctx.args.size() != 4) return ctx.SyntaxError();
+  MoveTrials& trials = ctx.host.services().move_trials;
+  const std::optional<MoveTrials::Step> step = MoveTrials::Parse(ctx.args[3]);
+  if (!step && !EqualsIgnoreCase(ctx.args[3], "OFF"))
+    return ctx.Fail(UnexpectedWord(ctx.args[3], MoveTrials::kWords));
+  trials.StopAt(step);
+  ctx.reply.Ok();
+}
+
+// JOB-PATIENCE ms: jobs that come no further for so long are cancelled. It counts at the director.
+void DebugPatience(CommandContext& ctx) {
+  if (ctx.args.size() != 4) return ctx.SyntaxError();
+  ASSIGN_OR_REPLY(ctx, const uint64_t millis, ParseCount("JOB-PATIENCE", ctx.args[3], 1));
+  ctx.host.services().move_trials.patience_micros =
+      static_cast<int64_t>(std::min<uint64_t>(millis, 1ULL << 40)) * 1000;
+  ctx.reply.Ok();
+}
+
+// CUT-TABLES (type row... | OFF): tables created from now on whose key begins with a component of
+// that type are cut at these rows. It counts at the director.
 void CmdDebugCluster(CommandContext& ctx) {
+  if (EqualsIgnoreCase(ctx.args[2], "STOP-AT")) return DebugStopAt(ctx);
+  if (EqualsIgnoreCase(ctx.args[2], "JOB-PATIENCE")) return DebugPatience(ctx);
   if (!EqualsIgnoreCase(ctx.args[2], "CUT-TABLES"))
-    return ctx.Fail(UnexpectedWord(ctx.args[2], "CUT-TABLES"));
+    return ctx.Fail(UnexpectedWord(ctx.args[2], "CUT-TABLES, STOP-AT or JOB-PATIENCE"));
   if (!ClusterPart::IsOfCluster(ctx)) return;
   TableCuts& cuts = ctx.host.services().table_cuts;
   if (ctx.args.size() == 4 && EqualsIgnoreCase(ctx.args[3], "OFF")) {
@@ -176,13 +196,17 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
 }
 
 constexpr Command kDebugSubcommands[] = {
-    Sub("cluster", -4, "Cuts tables that are created into tablets, by the type of their keys.",
-        "CUT-TABLES (type row... | OFF)", CmdDebugCluster),
+    Sub("cluster", -4,
+        "Cuts tables that are created into tablets, by the type of their keys; has the node stop "
+        "itself at a step of a move; cancels jobs that come no further sooner.",
+        "(CUT-TABLES (type row... | OFF) | STOP-AT (step | OFF) | JOB-PATIENCE ms)",
+        CmdDebugCluster),
     Sub("digest", -2,
         "Returns a hash of the schema and all live cells, or those of one table. WITHLSN adds the "
-        "record it is of: nodes compare theirs at the same one. CLUSTER leaves out what is the "
-        "cluster's own.",
-        "[WITHLSN|CLUSTER|name]", CmdDebugDigest,
+        "record it is of: nodes compare theirs at the same one. CLUSTER: of the rows of all sets "
+        "at "
+        "one moment, or of a snapshot; LOCAL: of those that this node's set has.",
+        "[WITHLSN | CLUSTER [LOCAL | SNAPSHOT name | CUT | PART what] | name]", CmdDebugDigest,
         {.access = KeyAccess::kRead, .scope = KeyScope::kEverything}),
     Sub("log", 3, "Writes a line to the server's log.", "message", CmdDebugLog),
     Sub("protocol", 3, "Returns a reply of the given type.", "type", CmdDebugProtocol),

@@ -10,6 +10,7 @@
 #include "commands/admin/admin_commands.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/arguments/syntax_error.h"
+#include "commands/cluster/node_commands.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/replies/visible_table.h"
 #include "commands/reports/heat_task.h"
@@ -124,6 +125,18 @@ Result<HotKeys::Options> ParseHotKeys(ArgumentCursor at) {
   return options;
 }
 
+// Words without the LOCAL behind them.
+Arguments WithoutLocal(Arguments args) {
+  return EqualsIgnoreCase(args.back(), "LOCAL") ? args.first(args.size() - 1) : args;
+}
+
+// GET, STOP and RESET: whether nothing stands behind them but LOCAL. If not, it has been answered.
+bool CheckLocal(CommandContext& ctx) {
+  if (WithoutLocal(ctx.args).size() == 2) return true;
+  ctx.Fail("ERR wrong number of arguments for '" + ctx.command.full_name + "' command");
+  return false;
+}
+
 // The one that there is, ended if its time is over.
 HotKeys& HotKeysNow(CommandContext& ctx) {
   ctx.host.dispatcher().sampler().Tick();
@@ -132,8 +145,11 @@ HotKeys& HotKeysNow(CommandContext& ctx) {
 
 void CmdHotKeysStart(CommandContext& ctx) {
   HotKeys& hot = HotKeysNow(ctx);
-  if (hot.active()) return ctx.Fail("ERR hotkey tracking session already in progress");
-  ASSIGN_OR_REPLY(ctx, const HotKeys::Options options, ParseHotKeys(ArgumentCursor(ctx.args, 2)));
+  if (hot.active() && !IsOfAllNodes(ctx))
+    return ctx.Fail("ERR hotkey tracking session already in progress");
+  const Arguments args = WithoutLocal(ctx.args);
+  ASSIGN_OR_REPLY(ctx, const HotKeys::Options options, ParseHotKeys(ArgumentCursor(args, 2)));
+  if (AskAllNodes(ctx)) return;
   hot.Start(options, ctx.now_micros, HotKeyTotals(ctx.host.services()));
   // The countdown that runs was drawn without HOTKEYS.
   ctx.host.dispatcher().sampler().Restart();
@@ -141,6 +157,7 @@ void CmdHotKeysStart(CommandContext& ctx) {
 }
 
 void CmdHotKeysStop(CommandContext& ctx) {
+  if (!CheckLocal(ctx) || AskAllNodes(ctx)) return;
   HotKeys& hot = HotKeysNow(ctx);
   if (!hot.there()) return ctx.reply.Null();
   hot.Stop(ctx.now_micros, HotKeyTotals(ctx.host.services()));
@@ -149,6 +166,7 @@ void CmdHotKeysStop(CommandContext& ctx) {
 }
 
 void CmdHotKeysReset(CommandContext& ctx) {
+  if (!CheckLocal(ctx) || AskAllNodes(ctx)) return;
   HotKeys& hot = HotKeysNow(ctx);
   if (hot.active()) {
     return ctx.Fail("ERR hotkey tracking session in progress, stop tracking first");
@@ -171,12 +189,13 @@ void ReplyHits(ReplyWriter& reply, const HeavyHitters& hitters, size_t count, ui
 // The fields, their names and their order are those of Redis 8.6; only the hits are this server's
 // rows in place of keys.
 void CmdHotKeysGet(CommandContext& ctx) {
+  if (!CheckLocal(ctx) || AskAllNodes(ctx)) return;
   const HotKeys& hot = HotKeysNow(ctx);
   ReplyWriter& reply = ctx.reply;
   if (!hot.there()) return reply.Null();
   const HotKeys::Options& options = hot.options();
   const HotKeys::Totals spent = hot.Spent(HotKeyTotals(ctx.host.services()));
-  // An array around the map: in a cluster there would be one for each node.
+  // An array around the map: in a cluster there is one for each node.
   reply.Array(1);
   reply.Map(7U + (options.cpu ? 3U : 0U) + (options.net ? 2U : 0U));
   const auto field = [&reply](std::string_view name, int64_t value) {
@@ -210,19 +229,21 @@ constexpr uint32_t kHotKeysFlags = kAdmin | kNoScript;
 
 constexpr Command kHotKeysSubcommands[] = {
     {.name = "get",
-     .arity = 2,
+     .arity = -2,
      .flags = kHotKeysFlags,
      .keys = {.access = KeyAccess::kRead, .scope = KeyScope::kEverything},
      .group = "server",
      .summary = "Returns the rows that cost most since HOTKEYS START.",
      .complexity = "O(n log n) in the number of counters, some hundreds",
+     .syntax = "[LOCAL]",
      .handler = CmdHotKeysGet},
     {.name = "reset",
-     .arity = 2,
+     .arity = -2,
      .flags = kHotKeysFlags,
      .group = "server",
      .summary = "Forgets what HOTKEYS has counted.",
      .complexity = "O(1)",
+     .syntax = "[LOCAL]",
      .handler = CmdHotKeysReset},
     {.name = "start",
      .arity = -2,
@@ -230,14 +251,15 @@ constexpr Command kHotKeysSubcommands[] = {
      .group = "server",
      .summary = "Begins to count which rows take most time, or most bytes of the network.",
      .complexity = "O(1)",
-     .syntax = "METRICS count [CPU] [NET] [COUNT k] [DURATION seconds] [SAMPLE ratio]",
+     .syntax = "METRICS count [CPU] [NET] [COUNT k] [DURATION seconds] [SAMPLE ratio] [LOCAL]",
      .handler = CmdHotKeysStart},
     {.name = "stop",
-     .arity = 2,
+     .arity = -2,
      .flags = kHotKeysFlags,
      .group = "server",
      .summary = "Ends the counting; HOTKEYS GET still tells.",
      .complexity = "O(1)",
+     .syntax = "[LOCAL]",
      .handler = CmdHotKeysStop},
     HelpSubcommand("server"),
 };

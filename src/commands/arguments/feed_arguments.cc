@@ -151,6 +151,18 @@ Result<FeedRange> ParseFeedRange(std::string_view from, std::string_view to) {
   return range;
 }
 
+Status ParseFeedRangeWords(Arguments args, bool reverse, FeedRange* range, uint64_t* count) {
+  ASSIGN_OR_RETURN(*range, ParseFeedRange(args[reverse ? 3 : 2], args[reverse ? 2 : 3]));
+  *count = kFeedEntriesDefault;
+  ArgumentCursor at(args, 4);
+  while (!at.done()) {
+    if (!at.TakeWord("COUNT")) return Status::SyntaxError();
+    ASSIGN_OR_RETURN(const int64_t wanted, at.TakeInteger());
+    *count = wanted <= 0 ? 0 : std::min(static_cast<uint64_t>(wanted), kFeedEntriesMax);
+  }
+  return Status::Ok();
+}
+
 // Options end with STREAMS; what follows are names, then as many ids. GROUP and NOACK are
 // XREADGROUP's and get an error that says so.
 Result<FeedReadRequest> ParseFeedRead(ArgumentCursor at) {

@@ -31,6 +31,8 @@ struct FeedRange {
   bool empty{false};        // no id can be in it
 };
 Result<FeedRange> ParseFeedRange(std::string_view from, std::string_view to);
+// Of a whole XRANGE, or, in reverse, XREVRANGE. *count: 0 if nothing is to be read.
+Status ParseFeedRangeWords(Arguments args, bool reverse, FeedRange* range, uint64_t* count);
 
 // XREAD's arguments behind the command's name.
 struct FeedReadRequest {

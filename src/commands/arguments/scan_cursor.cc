@@ -159,6 +159,16 @@ Status CheckCursorForm(std::string_view text) {
   return Status::Ok();
 }
 
+std::optional<uint64_t> PinOfCursor(std::string_view text) {
+  std::string bytes;
+  ScanCursor cursor;
+  if (IsStartCursor(text) || !CheckCursorForm(text).ok() || !GetBase64(text.substr(1), &bytes) ||
+      bytes.size() < sizeof(uint32_t))
+    return std::nullopt;
+  bytes.resize(bytes.size() - sizeof(uint32_t));
+  return ReadPayload(bytes, &cursor) ? cursor.pin : std::nullopt;
+}
+
 Result<ScanCursor> DecodeCursor(std::string_view text, uint64_t binding) {
   RETURN_IF_ERROR(CheckCursorForm(text));
   std::string bytes;

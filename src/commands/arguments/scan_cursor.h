@@ -24,6 +24,10 @@
 
 namespace cellar {
 
+// In a cursor of table@snapshot, with the table's id, where others have the number of a pinned
+// view: it is of this snapshot, and of no other one that gets its name.
+inline constexpr uint64_t kFrozenPin{uint64_t{1} << 63};
+
 struct ScanCursor {
   ScanPosition position;
   std::optional<uint64_t> pin;  // SNAPSHOT: the pinned view (Store::ScanPinned)
@@ -40,6 +44,8 @@ std::string EncodeCursor(const ScanCursor& cursor, uint64_t binding);
 // REQUIRES: not the start cursor. "ERR invalid cursor" if `text` is not from EncodeCursor with the
 // same binding.
 Result<ScanCursor> DecodeCursor(std::string_view text, uint64_t binding);
+// Its pin, whatever it is bound to; nothing: it has none, or is no cursor.
+std::optional<uint64_t> PinOfCursor(std::string_view text);
 // Whether `text` could be a cursor at all, before the table that it belongs to is known.
 Status CheckCursorForm(std::string_view text);
 

@@ -13,23 +13,14 @@ struct NamedReach {
 
 // Those whose row in the command table does not tell.
 constexpr NamedReach kReaches[] = {
-    {"exec", CommandReach::kExec},
-    {"watch", CommandReach::kTables},
-    {"crows", CommandReach::kRows},
-    {"table|sample", CommandReach::kRange},
-    {"table|info", CommandReach::kInfo},
-    {"family|info", CommandReach::kInfo},
-    {"index|info", CommandReach::kInfo},
-    {"tablet|split", CommandReach::kBounds},
-    {"tablet|merge", CommandReach::kBounds},
-    {"tablet|route", CommandReach::kSureRow},
-    {"tablet|move", CommandReach::kSchema},
-    {"tablet|cancel", CommandReach::kSchema},
-    {"tablet|jobs", CommandReach::kSchema},
-    {"copy", CommandReach::kCopy},
-    {"snapshot|create", CommandReach::kSnapshot},
-    {"acl|setuser", CommandReach::kUsers},
-    {"acl|deluser", CommandReach::kUsers},
+    {"exec", CommandReach::kExec},           {"watch", CommandReach::kTables},
+    {"crows", CommandReach::kRows},          {"table|sample", CommandReach::kRange},
+    {"table|info", CommandReach::kInfo},     {"family|info", CommandReach::kInfo},
+    {"index|info", CommandReach::kInfo},     {"tablet|split", CommandReach::kBounds},
+    {"tablet|merge", CommandReach::kBounds}, {"tablet|route", CommandReach::kSureRow},
+    {"tablet|move", CommandReach::kSchema},  {"tablet|cancel", CommandReach::kSchema},
+    {"tablet|jobs", CommandReach::kSchema},  {"copy", CommandReach::kSchema},
+    {"acl|setuser", CommandReach::kUsers},   {"acl|deluser", CommandReach::kUsers},
     {"heat", CommandReach::kNode},
 };
 
@@ -43,6 +34,7 @@ CommandReach ReachOf(const Command& row, std::string_view full_name) {
   if (full_name.starts_with("cluster|"))
     return writes || (row.flags & kReadonly) != 0 ? CommandReach::kSchema : CommandReach::kNode;
   if (writes && is_of(kCategorySchema | kCategoryKeyspace)) return CommandReach::kSchema;
+  if (is_of(kCategoryStream) && !row.feeds.none()) return CommandReach::kFeeds;
   if (!is_of(kCategoryCell) || row.keys.none()) return CommandReach::kNode;
   return row.keys.row != 0 ? CommandReach::kRow : CommandReach::kRange;
 }

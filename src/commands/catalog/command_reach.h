@@ -11,19 +11,18 @@ namespace cellar {
 struct Command;
 
 enum class CommandReach : uint8_t {
-  kNode,      // nothing that one set has and another one has not: answered as without others
-  kRow,       // the row that it names
-  kRows,      // a list of rows: CROWS
-  kRange,     // rows of its table that it does not name, perhaps all of them
-  kInfo,      // all rows of its table, which it describes, but for those of others with LOCAL
-  kTables,    // tables as a whole: WATCH
-  kBounds,    // tablets that begin or end at the rows that it names: TABLET SPLIT, TABLET MERGE
-  kSureRow,   // the row that it names, if its owner is asked for: TABLET ROUTE ... SURE
-  kSchema,    // what set 0 decides for all sets: the schema, the map, options of the cluster
-  kUsers,     // likewise, where users are of the set
-  kCopy,      // a table that is read and one that is made of it: COPY
-  kSnapshot,  // tables that a snapshot shall hold
-  kExec,      // what its commands concern
+  kNode,     // nothing that one set has and another one has not: answered as without others
+  kRow,      // the row that it names
+  kRows,     // a list of rows: CROWS
+  kRange,    // rows of its table that it does not name, perhaps all of them
+  kInfo,     // all rows of its table, which it describes, but for those of others with LOCAL
+  kTables,   // tables as a whole: WATCH
+  kBounds,   // tablets that begin or end at the rows that it names: TABLET SPLIT, TABLET MERGE
+  kFeeds,    // what one set tells of the feeds that it names
+  kSureRow,  // the row that it names, if its owner is asked for: TABLET ROUTE ... SURE
+  kSchema,   // what set 0 decides for all sets: the schema, the map, options of the cluster
+  kUsers,    // likewise, where users are of the set
+  kExec,     // what its commands concern
 };
 
 // `full_name` as in CommandEntry.

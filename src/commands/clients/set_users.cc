@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -127,6 +128,12 @@ class UsersTask final : public Task {
       return TaskProgress::kDone;
     if (written_ == Lsn{} || !IsInForce(*set)) return TaskProgress::kWaiting;
     context.depends_on = written_;
+    if (const std::optional<std::string> lacks = WhoLacks(); lacks) {
+      if (context.now_micros < deadline_micros_ && !context.budget.unlimited())
+        return TaskProgress::kWaiting;
+      context.Fail("TRYAGAIN the users are changed; " + *lacks + " does not go by them yet");
+      return TaskProgress::kDone;
+    }
     if (change_.name.empty()) {
       context.reply.Integer(deleted_);
     } else {
@@ -162,6 +169,13 @@ class UsersTask final : public Task {
     const Services& services = host_.services();
     return set.set().commit().seq >= written_.seq &&
            (!services.config.cluster_acl || services.acl.taken_over().index >= written_.seq);
+  }
+
+  // In a cluster all nodes that can be asked know of it before its OK leaves.
+  std::optional<std::string> WhoLacks() const {
+    const Services& services = host_.services();
+    if (services.director == nullptr || !services.config.cluster_acl) return std::nullopt;
+    return services.director->WhoLacksUsers();
   }
 
   Host& host_;

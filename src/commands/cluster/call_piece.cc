@@ -20,6 +20,8 @@ constexpr std::string_view kPieceWord{"PIECE"};
 constexpr size_t kWordsBeforeRanges{4};
 constexpr uint64_t kTellsPlace{1};
 constexpr uint64_t kTellsPlaces{2};
+constexpr uint64_t kListsRows{4};
+constexpr uint64_t kNamesRows{8};
 
 // Null: it is none.
 Tablets::Pointer TabletsOf(const KeyRangeSet& rows) {
@@ -42,14 +44,20 @@ CallPiece CallPiece::Parse(std::span<const std::string_view> words) {
   std::string_view limits = words[3];
   uint64_t flags = 0;
   uint64_t table_id = 0;
-  const bool read =
-      ParseUint64(words[2], &table_id) == NumberError::kNone && GetVarint64(&limits, &flags) &&
-      GetVarint64(&limits, &piece.rows_max) && GetVarint64(&limits, &piece.cells_max) &&
-      GetVarint64(&limits, &piece.bytes_max) && GetVarint64(&limits, &piece.rows_before) &&
-      GetVarint64(&limits, &piece.seed) && limits.empty();
+  const bool read = ParseUint64(words[2], &table_id) == NumberError::kNone &&
+                    GetVarint64(&limits, &flags) && GetVarint64(&limits, &piece.rows_max) &&
+                    GetVarint64(&limits, &piece.cells_max) &&
+                    GetVarint64(&limits, &piece.bytes_max) &&
+                    GetVarint64(&limits, &piece.rows_before) && GetVarint64(&limits, &piece.seed);
   if (!read || words.size() % 2 != 0) return {};
   piece.tells_place = (flags & kTellsPlace) != 0;
   piece.tells_places = (flags & kTellsPlaces) != 0;
+  piece.lists_rows = (flags & kListsRows) != 0;
+  piece.names_rows = (flags & kNamesRows) != 0;
+  std::string_view cursor{"0"};
+  if (piece.lists_rows && !GetLengthPrefixed(&limits, &cursor)) return {};
+  if (!limits.empty()) return {};
+  piece.cursor = cursor;
   for (size_t i = kWordsBeforeRanges; i < words.size(); i += 2) {
     KeyRange range;
     range.begin.bytes = words[i];
@@ -64,9 +72,11 @@ CallPiece CallPiece::Parse(std::span<const std::string_view> words) {
 void CallPiece::Put(std::string* text) const {
   CELLAR_ASSERT(!rows.empty());
   std::string limits;
-  PutVarint64(&limits, (tells_place ? kTellsPlace : 0) | (tells_places ? kTellsPlaces : 0));
+  PutVarint64(&limits, (tells_place ? kTellsPlace : 0) | (tells_places ? kTellsPlaces : 0) |
+                           (lists_rows ? kListsRows : 0) | (names_rows ? kNamesRows : 0));
   for (const uint64_t number : {rows_max, cells_max, bytes_max, rows_before, seed})
     PutVarint64(&limits, number);
+  if (lists_rows) PutLengthPrefixed(&limits, cursor);
   const std::string id = FormatUint64(table_id);
   std::vector<std::string_view> words{kContainerWord, kPieceWord, id, limits};
   for (const KeyRange& range : rows.ranges()) {
@@ -76,13 +86,23 @@ void CallPiece::Put(std::string* text) const {
   PutCallWords(words, text);
 }
 
+namespace {
+
+Table* TableOf(Host& host, uint64_t id) {
+  Table* const live = host.store().TableById(id);
+  return live != nullptr ? live : host.store().engine().FindFrozenById(id);
+}
+
+}  // namespace
+
 PieceScope::PieceScope(Host& host, const CallPiece& piece)
     : host_(host), table_id_(piece.table_id) {
   CELLAR_ASSERT(host.services().piece == nullptr);
-  Table* const table = host.store().TableById(table_id_);
-  if (table == nullptr || table->tablets() == nullptr) return;
+  Table* const table = TableOf(host, table_id_);
+  // One of a snapshot that is older than the cluster is here as a whole.
+  if (table == nullptr || (table->tablets() == nullptr && !table->frozen())) return;
   KeyRangeSet both = piece.rows;
-  both.IntersectWith(table->tablets()->owned());
+  if (table->tablets() != nullptr) both.IntersectWith(table->tablets()->owned());
   if (both.ranges() != piece.rows.ranges()) return;
   Tablets::Pointer shown = TabletsOf(piece.rows);
   CELLAR_ASSERT(shown != nullptr);
@@ -95,8 +115,7 @@ PieceScope::~PieceScope() {
   if (!owned_) return;
   host_.services().piece = nullptr;
   // A command that has let the table go has let go of what it shows.
-  if (Table* const table = host_.store().TableById(table_id_); table != nullptr)
-    table->ShowPiece(nullptr);
+  if (Table* const table = TableOf(host_, table_id_); table != nullptr) table->ShowPiece(nullptr);
 }
 
 }  // namespace cellar

@@ -3,7 +3,8 @@
 //
 //   a call's text   CLUSTER PIECE <table id> <limits> <begin> <end> [<begin> <end> ...]
 //                   the client's command
-//   limits          flags v, rows v, cells v, bytes v, rows before v, seed v
+//   limits          flags v, rows v, cells v, bytes v, rows before v, seed v; cursor b, if it lists
+//                   rows
 //
 // The ranges are of encoded row keys, ascending; an empty end is none. PIECE is a word of calls
 // between nodes (cluster/call_frames.h) and no command: the session that carries out the call takes
@@ -38,6 +39,12 @@ struct CallPiece {
   uint64_t seed{0};          // of SAMPLE, if there is no cursor that has it
   bool tells_place{false};   // the reply says where the scan stands in EACH
   bool tells_places{false};  // and where each of its rows does
+  // CCOUNT, CAGG, CUPDATE: the reply is a page of the rows that the command would find, as that of
+  // CSCAN ... KEYSONLY, with their places, from `cursor` on (ListRows), and nothing else is done.
+  bool lists_rows{false};
+  std::string cursor{"0"};
+  // The rows are those that were found so: no others are looked for.
+  bool names_rows{false};
 
   // Whether these words of a call are a piece.
   static bool Is(std::span<const std::string_view> words);

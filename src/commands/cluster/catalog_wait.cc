@@ -19,31 +19,47 @@ constexpr int64_t kPatienceMicros{10'000'000};
 
 class CatalogWait final : public Task {
  public:
-  CatalogWait(Host& host, uint64_t catalog, Lsn record, int64_t deadline_micros)
-      : host_(host), catalog_(catalog), record_(record), deadline_micros_(deadline_micros) {}
+  explicit CatalogWait(Host& host) : wait_(host) {}
 
   TaskProgress Step(TaskContext& context) override {
-    context.depends_on = record_;
-    const auto lacks = host_.services().director->WhoLacks(catalog_);
-    if (!lacks) {
-      context.reply.Ok();
-      return TaskProgress::kDone;
+    context.depends_on = wait_.record();
+    switch (wait_.Look()) {
+      case OtherSetsWait::State::kAllHave:
+        context.reply.Ok();
+        return TaskProgress::kDone;
+      case OtherSetsWait::State::kWaits:
+        if (!context.budget.unlimited()) return TaskProgress::kWaiting;
+        break;
+      case OtherSetsWait::State::kLacks:
+        break;
     }
-    if (context.now_micros < deadline_micros_ && !context.budget.unlimited())
-      return TaskProgress::kWaiting;
-    context.Fail(fmt::format("TRYAGAIN schema change {} is logged; set {} has not taken it yet",
-                             catalog_, *lacks));
+    context.Fail(wait_.LacksText());
     return TaskProgress::kDone;
   }
 
  private:
-  Host& host_;
-  const uint64_t catalog_;
-  const Lsn record_;
-  const int64_t deadline_micros_;
+  OtherSetsWait wait_;
 };
 
 }  // namespace
+
+OtherSetsWait::OtherSetsWait(Host& host)
+    : host_(host),
+      catalog_(host.store().engine().cluster().catalog),
+      record_(host.store().schema_lsn()),
+      deadline_micros_(host.clock().MonotonicMicros() + kPatienceMicros) {}
+
+OtherSetsWait::State OtherSetsWait::Look() const {
+  const DirectorDesk* const director = host_.services().director;
+  if (director != nullptr && !director->WhoLacks(catalog_)) return State::kAllHave;
+  return host_.clock().MonotonicMicros() < deadline_micros_ ? State::kWaits : State::kLacks;
+}
+
+std::string OtherSetsWait::LacksText() const {
+  const DirectorDesk* const director = host_.services().director;
+  return fmt::format("TRYAGAIN schema change {} is logged; set {} has not taken it yet", catalog_,
+                     director == nullptr ? 0 : director->WhoLacks(catalog_).value_or(0));
+}
 
 bool AwaitOtherSets(CommandContext& ctx) {
   Services& services = ctx.host.services();
@@ -51,9 +67,7 @@ bool AwaitOtherSets(CommandContext& ctx) {
       ctx.session.exec_running || !ClusterPart::Directs(ctx.host))
     return false;
   ClusterPart::Tend(ctx.host);
-  ctx.Continue(std::make_unique<CatalogWait>(ctx.host, ctx.store().engine().cluster().catalog,
-                                             ctx.store().schema_lsn(),
-                                             ctx.now_micros + kPatienceMicros));
+  ctx.Continue(std::make_unique<CatalogWait>(ctx.host));
   return true;
 }
 

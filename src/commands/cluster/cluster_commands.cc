@@ -16,7 +16,11 @@
 #include "base/text/quote.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/arguments/syntax_error.h"
+#include "commands/cluster/alter_wait.h"
 #include "commands/cluster/cluster_part.h"
+#include "commands/cluster/cursor_scan.h"
+#include "commands/cluster/cut_commands.h"
+#include "commands/cluster/node_commands.h"
 #include "commands/config/cluster_options.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/reports/cluster_report.h"
@@ -59,7 +63,7 @@ void CmdClusterEnd(CommandContext& ctx) {
 }
 
 void ReplyMember(ReplyWriter& reply, const ClusterMember& member) {
-  reply.Map(6);
+  reply.Map(8);
   reply.Bulk("id");
   reply.Bulk(fmt::format("{:016x}", member.node));
   reply.Bulk("ip");
@@ -72,11 +76,15 @@ void ReplyMember(ReplyWriter& reply, const ClusterMember& member) {
   reply.Bulk(member.state);
   reply.Bulk("version");
   reply.Bulk(member.version);
+  reply.Bulk("zone");
+  reply.Bulk(member.zone);
+  reply.Bulk("machine");
+  reply.Bulk(member.machine);
 }
 
 void ReplySet(ReplyWriter& reply, const ClusterSet& set, std::string_view state) {
   const ClusterMember* const leader = set.Find(set.leader);
-  reply.Map(9);
+  reply.Map(11);
   reply.Bulk("set");
   if (state == "waiting")
     reply.Null();
@@ -99,6 +107,10 @@ void ReplySet(ReplyWriter& reply, const ClusterSet& set, std::string_view state)
   reply.Unsigned(set.maxmemory);
   reply.Bulk("catalog");
   reply.Unsigned(set.catalog);
+  reply.Bulk("load");
+  reply.Unsigned(set.load);
+  reply.Bulk("jobs");
+  reply.Unsigned(set.jobs);
 }
 
 void CmdClusterSets(CommandContext& ctx) {
@@ -174,15 +186,19 @@ void CmdClusterUndrain(CommandContext& ctx) {
   });
 }
 
+// CLUSTER REMOVE n [FORCE]
 void CmdClusterRemove(CommandContext& ctx) {
-  ChangeSet(ctx, [&ctx](ClusterMap& map, uint64_t set, std::string why) {
+  const bool forces = ctx.args.size() > 3;
+  if (forces && (ctx.args.size() > 4 || !EqualsIgnoreCase(ctx.args[3], "FORCE")))
+    return ctx.Fail(UnexpectedWord(ctx.args[3], "FORCE"));
+  ChangeSet(ctx, [&ctx, forces](ClusterMap& map, uint64_t set, std::string why) {
     for (const auto& [number, job] : ctx.host.services().move_jobs.All(ctx.store())) {
       const bool is_dropped = job.state == MoveJob::State::kCancelling && job.to == set;
       if (!job.ended() && !is_dropped && (job.from == set || job.to == set)) {
         return Status::Error(ErrorCode::kErr, fmt::format("job {} of set {} goes on", number, set));
       }
     }
-    return map.Remove(ctx.store(), set, std::move(why));
+    return map.Remove(ctx.store(), set, forces, std::move(why));
   });
 }
 
@@ -218,11 +234,22 @@ void CmdClusterMap(CommandContext& ctx) {
   if (!check && !EqualsIgnoreCase(ctx.args[2], "REBUILD"))
     return ctx.Fail(UnexpectedWord(ctx.args[2], "CHECK or REBUILD"));
   if (!ClusterPart::IsOfCluster(ctx)) return;
+  const Services& services = ctx.host.services();
+  if (ctx.host.closed()) {
+    if (!check) return ctx.Fail("CLUSTERDOWN recovery: " + services.cluster_view.closed);
+    const bool directs = services.director != nullptr && !services.director->Returns().empty();
+    return ReplyNames(ctx.reply, directs ? services.director->Returns()
+                                         : std::vector<std::string>{services.cluster_view.closed});
+  }
   ClusterMap& map = ctx.host.services().cluster_map;
   const ClusterTelling telling(ctx.host);
   const uint32_t term = ctx.host.replication().term();
   if (check) {
-    ReplyNames(ctx.reply, map.Check(ctx.store(), term));
+    std::vector<std::string> texts = map.Check(ctx.store(), term);
+    if (services.director != nullptr)
+      texts.insert(texts.end(), services.director->Returns().begin(),
+                   services.director->Returns().end());
+    ReplyNames(ctx.reply, texts);
   } else {
     REPLY_IF_ERROR(ctx, map.Rebuild(ctx.store(), term));
     ctx.reply.Ok();
@@ -316,6 +343,30 @@ constexpr Command kSubcommands[] = {
      .handler = CmdClusterConfig},
     Disabled("count-failure-reports", 3, "node-id"),
     Disabled("countkeysinslot", 3, "slot"),
+    {.name = "cursor",
+     .arity = 4,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "What nodes ask set 0 for CSCAN ... SNAPSHOT.",
+     .complexity = "O(n) where n is the number of sets",
+     .syntax = "(OPEN what | USE id | CLOSE id)",
+     .handler = CmdClusterCursor},
+    {.name = "cut",
+     .arity = -2,
+     .flags = kDirectors,
+     .group = "cluster",
+     .summary = "Makes a restore point, one moment over all sets; returns its number.",
+     .complexity = "O(n) where n is the number of sets",
+     .syntax = "[BACKUP]",
+     .handler = CmdClusterCut},
+    {.name = "cuts",
+     .arity = -2,
+     .flags = kAdmin | kReadonly,
+     .group = "cluster",
+     .summary = "Returns moments over all sets, and what has become of them, newest first.",
+     .complexity = "O(n) where n is the number of cuts returned",
+     .syntax = "[COUNT count]",
+     .handler = CmdClusterCuts},
     Disabled("delslots", -3, "slot..."),
     Disabled("delslotsrange", -4, "(start-slot end-slot)..."),
     {.name = "drain",
@@ -335,7 +386,7 @@ constexpr Command kSubcommands[] = {
      .handler = CmdClusterEnd},
     {.name = "events",
      .arity = -2,
-     .flags = kAdmin | kReadonly,
+     .flags = kAdmin | kReadonly | kStale,
      .group = "cluster",
      .summary = "Returns what has been done to the cluster, and why, newest first.",
      .complexity = "O(n) where n is the number of events returned",
@@ -363,7 +414,7 @@ constexpr Command kSubcommands[] = {
     Disabled("links", 2, ""),
     {.name = "map",
      .arity = 3,
-     .flags = kDirectors,
+     .flags = kDirectors | kStale,
      .group = "cluster",
      .summary = "Takes the map against what the sets own, or makes it anew.",
      .complexity = "O(n) where n is the number of tablets",
@@ -373,13 +424,21 @@ constexpr Command kSubcommands[] = {
     Disabled("myid", 2, ""),
     Disabled("myshardid", 2, ""),
     Disabled("nodes", 2, ""),
+    {.name = "on",
+     .arity = -4,
+     .flags = kAdmin | kNoScript | kNoMulti,
+     .group = "cluster",
+     .summary = "Asks a node, or each node of a set or of the cluster, a command about itself.",
+     .complexity = "that of the command",
+     .syntax = "(node | SET set | ALL) command [argument...]",
+     .handler = CmdClusterOn},
     {.name = "remove",
-     .arity = 3,
+     .arity = -3,
      .flags = kDirectors,
      .group = "cluster",
      .summary = "A set that owns nothing is part of the cluster no more.",
      .complexity = "O(n) where n is the number of tablets",
-     .syntax = "set",
+     .syntax = "set [FORCE]",
      .handler = CmdClusterRemove},
     Disabled("replicas", 3, "node-id"),
     Disabled("replicate", 3, "node-id"),
@@ -394,6 +453,14 @@ constexpr Command kSubcommands[] = {
      .complexity = "O(n) where n is the number of tables",
      .handler = CmdClusterSets},
     Disabled("setslot", -4, "slot (IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE)"),
+    {.name = "settled",
+     .arity = 3,
+     .flags = kAdmin | kNoScript | kNoMulti,
+     .group = "cluster",
+     .summary = "Waits until this set goes by what FAMILY ALTER has said; for nodes.",
+     .complexity = "O(n) in the number of cells of the family, in the background",
+     .syntax = "what",
+     .handler = CmdClusterSettled},
     Disabled("shards", 2, ""),
     Disabled("slaves", 3, "node-id"),
     Disabled("slots", 2, ""),

@@ -21,7 +21,7 @@ ClusterTelling::~ClusterTelling() {
 
 bool ClusterPart::Directs(Host& host) {
   const SetNode* const set = host.replication().set();
-  return set != nullptr && set->open() && set->may_append() && set->has_room() &&
+  return set != nullptr && set->open() && set->may_append() && set->has_room() && !host.closed() &&
          host.store().engine().cluster().set == 0;
 }
 

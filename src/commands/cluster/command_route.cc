@@ -12,7 +12,9 @@
 
 #include "base/text/ascii.h"
 #include "base/text/quote.h"
-#include "commands/arguments/snapshot_arguments.h"
+#include "cluster/cluster_map.h"
+#include "cluster/set_directory.h"
+#include "commands/arguments/scan_cursor.h"
 #include "commands/catalog/command_keys.h"
 #include "commands/clients/set_users.h"
 #include "commands/session/host.h"
@@ -103,14 +105,12 @@ class RouteFinder {
         return OfTables(command, args);
       case CommandReach::kBounds:
         return OfBounds(command, args);
+      case CommandReach::kFeeds:
+        return OfFeeds(command, args);
       case CommandReach::kSchema:
         return Set(0, 0);
       case CommandReach::kUsers:
         return sources_.users_are_shared ? Set(0, 0) : CommandRoute();
-      case CommandReach::kCopy:
-        return OfCopy(command, args);
-      case CommandReach::kSnapshot:
-        return OfSnapshot(command, args);
     }
     return {};
   }
@@ -118,12 +118,6 @@ class RouteFinder {
  private:
   const Table* TableNamed(std::string_view name) const {
     return sources_.store.FindTableIfAny(keyspace_, name);
-  }
-  // What the map calls it. The rows of a frozen one stay where those of its table are.
-  uint64_t MapIdOf(const Table& table) const {
-    if (!table.frozen()) return table.id();
-    const Table* const live = sources_.store.FindTableIfAny(table.keyspace(), table.name());
-    return live == nullptr ? 0 : live->id();
   }
   static CommandRoute Unknown(std::string error) {
     return {Kind::kUnknown, 0, 0, std::move(error)};
@@ -140,7 +134,7 @@ class RouteFinder {
       return Set(sources_.own_set, tablet == nullptr ? 0 : tablet->epoch);
     }
     const MapEntry* const entry =
-        sources_.map == nullptr ? nullptr : sources_.map->FindTablet(MapIdOf(table), key);
+        sources_.map == nullptr ? nullptr : sources_.map->FindTablet(table.id(), key);
     if (entry != nullptr && !Contradicts(entry->set)) return Set(entry->set, entry->epoch);
     return Unknown(fmt::format("TRYAGAIN the map does not say who owns row {} of table {}",
                                Quote(row), Quote(table.shown_name())));
@@ -196,7 +190,7 @@ class RouteFinder {
                                  Quote(table.shown_name())));
     };
     const MapTable* const mapped =
-        sources_.map == nullptr ? nullptr : sources_.map->Find(MapIdOf(table));
+        sources_.map == nullptr ? nullptr : sources_.map->Find(table.id());
     if (mapped == nullptr || mapped->tablets.empty()) return unknown();
     std::set<uint64_t> owners;
     std::string_view end;
@@ -214,12 +208,22 @@ class RouteFinder {
     return Contradicts(first.set) ? unknown() : Set(first.set, one ? first.epoch : 0);
   }
 
+  bool IsOfMoment(const CommandEntry& command, Arguments args) const {
+    const bool has_cursor = command.full_name == "cscan" && args.size() > 2 && args[2] != "0";
+    if (!has_cursor || sources_.map == nullptr) return false;
+    const std::optional<uint64_t> pin = PinOfCursor(args[2]);
+    const Table* const table = TableNamed(args[1]);
+    return pin && (*pin & kFrozenPin) != 0 && table != nullptr && !table->frozen();
+  }
+
   CommandRoute OfNamedTable(const CommandEntry& command, Arguments args) const {
     const std::vector<size_t> keys = KeyPositions(command.row->keys, args);
     const Table* const table = keys.empty() ? nullptr : TableNamed(args[keys[0]]);
     if (table == nullptr) return {};
     size_t sets = 0;
     CommandRoute route = OfWhole(*table, &sets);
+    // A cursor of a moment over sets reads where the rows were then.
+    if (IsOfMoment(command, args)) route = {Kind::kSeveral, 0, 0, {}};
     if (route.Is(Kind::kSeveral)) {
       route.error = fmt::format("CROSSSET table {} lies on {} sets: no {} goes over them",
                                 Quote(table->shown_name()), sets, CommandText(command));
@@ -244,6 +248,50 @@ class RouteFinder {
     return sum.route();
   }
 
+  // Each set has the part of a feed that tells of its rows.
+  CommandRoute OfFeeds(const CommandEntry& command, Arguments args) const {
+    RouteSum sum(CommandText(command));
+    for (const size_t at : KeyPositions(command.row->feeds, args)) {
+      const std::optional<FeedWord> word = ParseFeedWord(args[at]);
+      if (!word || sources_.store.FindFeed(keyspace_, word->feed) == nullptr) continue;
+      CommandRoute route;
+      if (word->set) {
+        const bool is_known =
+            *word->set == sources_.own_set || sources_.sets.Find(*word->set) != nullptr;
+        if (is_known) route = Set(*word->set, 0);
+      } else if (HasOtherSets() && IsOfGroups(command, args)) {
+        route = Set(sources_.store.FindFeed(keyspace_, word->feed)->home.set, 0);
+      } else if (HasOtherSets()) {
+        route = {Kind::kSeveral, 0, 0, ManySetsText(word->feed)};
+      }
+      if (!sum.Add(route, std::string(args[at]))) break;
+    }
+    return sum.route();
+  }
+  // Groups of a whole feed are at its home.
+  static bool IsOfGroups(const CommandEntry& command, Arguments args) {
+    constexpr std::string_view kOfGroups[]{"xreadgroup", "xack",         "xpending",       "xclaim",
+                                           "xautoclaim", "xinfo|groups", "xinfo|consumers"};
+    return command.full_name.starts_with("xgroup|") ||
+           std::find(std::begin(kOfGroups), std::end(kOfGroups), command.full_name) !=
+               std::end(kOfGroups) ||
+           (command.full_name == "xinfo|stream" && args.size() > 3);
+  }
+  bool HasOtherSets() const {
+    return sources_.own_set != 0 || sources_.cluster_map.Sets(sources_.store).size() > 1;
+  }
+  std::string ManySetsText(std::string_view feed) const {
+    constexpr size_t kNamedMax{8};
+    std::string names;
+    size_t count = 0;
+    for (const auto& [number, set] : sources_.sets.sets()) {
+      if (count++ < kNamedMax)
+        names += fmt::format("{}{}@{}", names.empty() ? "" : ", ", feed, number);
+    }
+    if (count > kNamedMax) names += " ...";
+    return fmt::format("CROSSSET feed {} lies on several sets: read {}", Quote(feed), names);
+  }
+
   // TABLET SPLIT table row ..., MERGE table row, ROUTE table row.
   CommandRoute OfBounds(const CommandEntry& command, Arguments args) const {
     const Table* const table = TableNamed(args[2]);
@@ -255,40 +303,6 @@ class RouteFinder {
       if (!sum.Add(OfKey(*table, *bound, row), table->name() + ' ' + Quote(row))) break;
     }
     return sum.route();
-  }
-
-  // Set 0 makes what is copied, of the rows that it has.
-  CommandRoute OfTaken(const CommandEntry& command, const Table& table) const {
-    size_t sets = 0;
-    CommandRoute route = OfWhole(table, &sets);
-    if (route.Is(Kind::kHere)) return Set(0, 0);
-    const bool elsewhere = route.Is(Kind::kSet) && route.set != 0;
-    if (!elsewhere && !route.Is(Kind::kSeveral)) return route;
-    const std::string where =
-        elsewhere ? fmt::format("set {}", route.set) : fmt::format("{} sets", sets);
-    return {Kind::kSeveral, 0, 0,
-            fmt::format("CROSSSET table {} lies on {}: {} takes what lies on set 0; nothing was "
-                        "done",
-                        Quote(table.shown_name()), where, CommandText(command))};
-  }
-
-  CommandRoute OfCopy(const CommandEntry& command, Arguments args) const {
-    const Table* const table = TableNamed(args[1]);
-    return table == nullptr ? Set(0, 0) : OfTaken(command, *table);
-  }
-
-  CommandRoute OfSnapshot(const CommandEntry& command, Arguments args) const {
-    const Result<SnapshotRequest> request = ParseSnapshotCreate(ArgumentCursor(args, 3));
-    if (!request.ok()) return {};
-    for (const Table* table : sources_.store.Tables(keyspace_)) {
-      const auto& names = request->tables;
-      const bool is_meant =
-          names.empty() || std::find(names.begin(), names.end(), table->name()) != names.end();
-      if (!is_meant) continue;
-      CommandRoute route = OfTaken(command, *table);
-      if (!route.Is(Kind::kSet)) return route;
-    }
-    return Set(0, 0);
   }
 
   const RouteSources& sources_;
@@ -306,10 +320,7 @@ std::string ThingOf(const CommandEntry& command, Arguments words) {
   return thing;
 }
 
-bool IsOfSchema(CommandReach reach) {
-  return reach == CommandReach::kSchema || reach == CommandReach::kCopy ||
-         reach == CommandReach::kSnapshot;
-}
+bool IsOfSchema(CommandReach reach) { return reach == CommandReach::kSchema; }
 
 CommandRoute OfTransaction(const RouteSources& sources) {
   RouteSum sum("EXEC");
@@ -326,11 +337,24 @@ CommandRoute OfTransaction(const RouteSources& sources) {
     }
     if (!sum.Add(RouteFinder(sources, keyspace).Find(command, words), ThingOf(command, words)))
       break;
-    if (command.Is(CommandRole::kSelect) && words.size() == 2) keyspace = words[1];
+    FollowSelect(sources.store, command, words, &keyspace);
   }
   route = sum.route();
   if (route.Is(Kind::kSeveral)) route.error += "; nothing was done";
   return route;
+}
+
+RouteSources SourcesOf(Host& host, std::string_view keyspace, const TransactionState* transaction) {
+  const SetNode* const set = host.replication().set();
+  return {.store = host.store(),
+          .map = &MapOf(host),
+          .own_set = host.store().engine().cluster().set,
+          .leads = set != nullptr && set->open(),
+          .users_are_shared = SetUsers::AreOfSet(host),
+          .keyspace = keyspace,
+          .transaction = transaction,
+          .sets = host.services().cluster_view.sets,
+          .cluster_map = host.services().cluster_map};
 }
 
 }  // namespace
@@ -367,19 +391,24 @@ CommandRoute RouteOf(Host& host, const Session& session, const CommandEntry& com
                      Arguments args) {
   // Most concern nothing, and cost no more than this.
   if (command.reach == CommandReach::kNode) return {};
-  const SetNode* const set = host.replication().set();
   if (WaitsForTablets(host.store().engine(), command)) {
     return {CommandRoute::Kind::kUnknown, 0, 0,
             "TRYAGAIN a tablet is on its way from one set to another"};
   }
-  return FindRoute({.store = host.store(),
-                    .map = &MapOf(host),
-                    .own_set = host.store().engine().cluster().set,
-                    .leads = set != nullptr && set->open(),
-                    .users_are_shared = SetUsers::AreOfSet(host),
-                    .keyspace = session.keyspace,
-                    .transaction = session.transaction.get()},
-                   command, args);
+  return FindRoute(SourcesOf(host, session.keyspace, session.transaction.get()), command, args);
+}
+
+CommandRoute RouteIn(Host& host, std::string_view keyspace, const CommandEntry& command,
+                     Arguments args) {
+  return FindRoute(SourcesOf(host, keyspace, nullptr), command, args);
+}
+
+// One that is not there is an error in its place, and what comes behind goes on in the old one.
+void FollowSelect(const Store& store, const CommandEntry& command, Arguments args,
+                  std::string* keyspace) {
+  const bool selects =
+      command.Is(CommandRole::kSelect) && args.size() == 2 && store.KeyspaceExists(args[1]);
+  if (selects) *keyspace = args[1];
 }
 
 bool BelongsToOwnSet(Host& host, std::string_view keyspace, const CommandEntry& command,
@@ -391,7 +420,9 @@ bool BelongsToOwnSet(Host& host, std::string_view keyspace, const CommandEntry& 
                                         .own_set = own,
                                         .leads = true,
                                         .users_are_shared = SetUsers::AreOfSet(host),
-                                        .keyspace = keyspace},
+                                        .keyspace = keyspace,
+                                        .sets = host.services().cluster_view.sets,
+                                        .cluster_map = host.services().cluster_map},
                                        command, args);
   return route.Is(Kind::kHere) || (route.Is(Kind::kSet) && route.set == own);
 }

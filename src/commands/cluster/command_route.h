@@ -2,6 +2,7 @@
 //
 //   row     the own tablets (the truth) -> this set; else the map -> the set that it names
 //   range   all tablets of the table are one set's -> that set; else several
+//   feed@n  set n; a feed by its name alone, where there are several sets: several
 //   schema  set 0
 //   EXEC    the one set of all its commands
 //
@@ -25,6 +26,8 @@ namespace cellar {
 class Engine;
 class Host;
 class Store;
+class ClusterMap;
+class SetDirectory;
 struct Session;
 struct TransactionState;
 
@@ -52,6 +55,8 @@ struct RouteSources {
   bool users_are_shared{true};  // by all sets
   std::string_view keyspace{};
   const TransactionState* transaction{nullptr};  // of EXEC
+  const SetDirectory& sets;                      // as they are known here
+  ClusterMap& cluster_map;                       // at set 0
 };
 
 // REQUIRES: the command is no container.
@@ -61,9 +66,17 @@ CommandRoute FindRoute(const RouteSources& sources, const CommandEntry& command,
 CommandRoute RouteOf(Host& host, const Session& session, const CommandEntry& command,
                      Arguments args);
 
+// Likewise, of one that names things of that keyspace, and is no EXEC; without waiting for tablets.
+CommandRoute RouteIn(Host& host, std::string_view keyspace, const CommandEntry& command,
+                     Arguments args);
+
 // Whether the command changes the schema while a tablet is between this set and another one: it
 // waits for the milliseconds that takes. REQUIRES: a cluster.
 bool WaitsForTablets(const Engine& engine, const CommandEntry& command);
+
+// Of the commands of a transaction: SELECT puts those behind it into another keyspace.
+void FollowSelect(const Store& store, const CommandEntry& command, Arguments args,
+                  std::string* keyspace);
 
 // Whether the own set has all that the command concerns. REQUIRES: a cluster.
 bool BelongsToOwnSet(Host& host, std::string_view keyspace, const CommandEntry& command,

@@ -10,21 +10,24 @@
 #include <utility>
 
 #include "base/text/quote.h"
+#include "cluster/balance_plan.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/arguments/syntax_error.h"
 #include "commands/cluster/cluster_part.h"
 #include "commands/replies/visible_table.h"
+#include "commands/reports/cluster_report.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "commands/session/task.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
+#include "store/tablet_sizes.h"
 
 namespace cellar {
 namespace {
 
 // So long CANCEL waits for the sets (SCALE: cluster-wait's default).
-constexpr int64_t kPatienceMicros{10'000'000};
+constexpr int64_t kAnswerMicros{10'000'000};
 
 // Until the job has ended, or time is over.
 class JobWait final : public BlockedTask {
@@ -37,7 +40,7 @@ class JobWait final : public BlockedTask {
     Store& store = host_.store();
     const MoveJob* const job = host_.services().move_jobs.Find(store, job_);
     context.depends_on = std::max(record_, host_.last_lsn());
-    if (job == nullptr || job->ended()) {
+    if (job == nullptr || job->decided()) {
       End(context, job);
       return TaskProgress::kDone;
     }
@@ -97,6 +100,25 @@ Result<MoveRequest> ParseMove(Arguments args) {
   return request;
 }
 
+// Of a set that is one of the cluster: why it takes nothing in now. What it has told lately counts;
+// what it would say itself ends the job.
+std::string WhyNotNow(CommandContext& ctx, uint64_t number) {
+  const ClusterState& cluster = ctx.store().engine().cluster();
+  const ClusterSet* const told = ctx.host.services().cluster_view.sets.Find(number);
+  ClusterSet set = told == nullptr ? ClusterSet{} : *told;
+  if (number == cluster.set) set = OwnClusterSet(ctx.host);
+  if (set.leader == 0) return fmt::format("TRYAGAIN set {} has no leader", number);
+  if (set.maxmemory != 0 && set.bytes > set.maxmemory / 100 * kFullPercent) {
+    return fmt::format("ERR set {} is full: it has {} bytes, and maxmemory is {}", number,
+                       set.bytes, set.maxmemory);
+  }
+  if (set.catalog < cluster.catalog) {
+    return fmt::format("TRYAGAIN set {} has not taken schema change {} yet", number,
+                       cluster.catalog);
+  }
+  return {};
+}
+
 // The line of an error; empty: it can.
 std::string WhyNotTo(CommandContext& ctx, uint64_t set) {
   if (!ClusterPart::Directs(ctx.host)) return "TRYAGAIN this node does not lead set 0";
@@ -111,12 +133,12 @@ std::string WhyNotTo(CommandContext& ctx, uint64_t set) {
 }
 
 void ReplyJob(ReplyWriter& reply, const MoveJob& job, const MoveProgress& progress,
-              const Table* table) {
+              const Table* table, const TabletSize* size) {
   const auto text = [table](std::string_view bound) {
     return table == nullptr ? std::string(bound) : TabletBoundText(*table, bound);
   };
   const bool goes_on = job.state == MoveJob::State::kOrdered && !progress.state.empty();
-  reply.Map(12);
+  reply.Map(13);
   reply.Bulk("job");
   reply.Unsigned(job.number);
   reply.Bulk("table");
@@ -131,6 +153,11 @@ void ReplyJob(ReplyWriter& reply, const MoveJob& job, const MoveProgress& progre
   reply.Unsigned(job.to);
   reply.Bulk("state");
   reply.Bulk(goes_on ? std::string_view(progress.state) : MoveJobStateName(job.state));
+  reply.Bulk("bytes");
+  if (size == nullptr)
+    reply.Null();
+  else
+    reply.Unsigned(size->bytes);
   reply.Bulk("copied");
   reply.Unsigned(progress.bytes);
   reply.Bulk("lag");
@@ -166,6 +193,7 @@ void CmdTabletMove(CommandContext& ctx) {
   }
   if (entry->set == request.to)
     return ctx.Fail(fmt::format("ERR the tablet is set {}'s already", request.to));
+  if (const std::string why = WhyNotNow(ctx, request.to); !why.empty()) return ctx.Fail(why);
   const Tablet tablet{entry->begin, entry->end, entry->epoch};
   if (const MoveJob* const other = services.move_jobs.Of(ctx.store(), table->id(), tablet)) {
     return ctx.Fail(fmt::format("TRYAGAIN the tablet is moving: job {} takes it to set {}",
@@ -201,7 +229,7 @@ void CmdTabletCancel(CommandContext& ctx) {
   if (!job->ended()) services.moves->WantCancel(number, "cancelled by " + ctx.session.user_name);
   ctx.Continue(std::make_unique<JobWait>(ctx.host, number, JobWait::Wants::kCancelled,
                                          ctx.host.last_lsn(),
-                                         ctx.host.clock().MonotonicMicros() + kPatienceMicros));
+                                         ctx.host.clock().MonotonicMicros() + kAnswerMicros));
 }
 
 void CmdTabletJobs(CommandContext& ctx) {
@@ -223,7 +251,9 @@ void CmdTabletJobs(CommandContext& ctx) {
     ReplyJob(ctx.reply, job,
              services.moves == nullptr || job.ended() ? MoveProgress{}
                                                       : services.moves->JobProgress(number),
-             ctx.store().TableById(job.table_id));
+             ctx.store().TableById(job.table_id),
+             services.moves == nullptr ? nullptr
+                                       : services.moves->SizeOf(job.table_id, job.tablet.begin));
   }
   ctx.reply.EndArray(mark, count);
 }

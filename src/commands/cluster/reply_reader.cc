@@ -2,6 +2,8 @@
 #include "commands/cluster/reply_reader.h"
 
 #include "base/text/number.h"
+#include "commands/arguments/feed_arguments.h"
+#include "engine/feeds/merged_id.h"
 
 namespace cellar {
 
@@ -79,10 +81,50 @@ bool ReplyReader::Skip() {
   return true;
 }
 
+bool ReadReplyFields(std::string_view reply, ReplyFields* fields) {
+  ReplyReader reader(reply);
+  uint64_t pairs = 0;
+  if (!reader.Map(&pairs)) return false;
+  for (; pairs > 0; --pairs) {
+    std::string_view name;
+    if (!reader.Bulk(&name)) return false;
+    const size_t begin = reader.position();
+    if (!reader.Skip()) return false;
+    fields->emplace_back(name, reply.substr(begin, reader.position() - begin));
+  }
+  return reader.done();
+}
+
 std::string_view ErrorLineOf(std::string_view reply) {
   if (!reply.starts_with('-')) return {};
   reply.remove_prefix(1);
   return reply.substr(0, reply.find('\r'));
+}
+
+bool ReadOwnId(std::string_view text, FeedId* id) {
+  const Result<FeedId> read = ParseFeedId(text, 0);
+  if (!read.ok() || !IsOwnId(*read)) return false;
+  *id = *read;
+  return true;
+}
+
+Status SomethingElse() { return StatusOfLine(kSomethingElse); }
+
+std::string FailureOf(const RemoteCalls::Answer& answer) {
+  const std::string_view line =
+      answer.bytes.starts_with('-') ? ErrorLineOf(answer.bytes) : std::string_view(answer.bytes);
+  return line.empty() ? "TRYAGAIN another node has not answered" : std::string(line);
+}
+
+Status StatusOfLine(std::string_view line) {
+  const size_t space = line.find(' ');
+  const std::string_view word = line.substr(0, space);
+  for (int i = 0; i <= static_cast<int>(ErrorCode::kCorruption); ++i) {
+    const auto code = static_cast<ErrorCode>(i);
+    if (space != line.npos && word == ErrorCodeWord(code))
+      return Status::Error(code, std::string(line.substr(space + 1)));
+  }
+  return Status::Error(ErrorCode::kErr, std::string(line));
 }
 
 }  // namespace cellar

@@ -4,7 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cellar/status.h"
+#include "commands/session/remote_calls.h"
+#include "engine/feeds/feed.h"
 
 namespace cellar {
 
@@ -32,7 +39,22 @@ class ReplyReader {
   size_t at_{0};
 };
 
+// A reply that is a map with texts for its names: what it has, in its order; views of `reply`, the
+// values as they are. False: it is none.
+using ReplyFields = std::vector<std::pair<std::string_view, std::string_view>>;
+[[nodiscard]] bool ReadReplyFields(std::string_view reply, ReplyFields* fields);
+
 // The line of an error, without what frames it; empty if the reply is none.
 std::string_view ErrorLineOf(std::string_view reply);
+// An id as a set has it of its own. False: `text` is none.
+[[nodiscard]] bool ReadOwnId(std::string_view text, FeedId* id);
+
+// A node has answered what it cannot have been asked.
+inline constexpr std::string_view kSomethingElse{"ERR another node has answered something else"};
+Status SomethingElse();
+// Of an answer that is no reply but an error, or none at all: the line of it.
+std::string FailureOf(const RemoteCalls::Answer& answer);
+// The line of an error as a status; of a word that is none of ours it becomes an ERR.
+Status StatusOfLine(std::string_view line);
 
 }  // namespace cellar

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,15 +15,21 @@
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/explain_arguments.h"
 #include "commands/arguments/near_arguments.h"
 #include "commands/arguments/read_arguments.h"
 #include "commands/arguments/scan_cursor.h"
 #include "commands/arguments/write_arguments.h"
 #include "commands/catalog/command_form.h"
+#include "commands/cluster/cursor_scan.h"
+#include "commands/cluster/merged_info.h"
+#include "commands/cluster/merged_reads.h"
 #include "commands/cluster/scatter_aggregate.h"
+#include "commands/cluster/scatter_choice.h"
 #include "commands/cluster/scatter_index_scan.h"
 #include "commands/cluster/scatter_info.h"
 #include "commands/cluster/scatter_near.h"
+#include "commands/cluster/scatter_parts.h"
 #include "commands/cluster/scatter_rows.h"
 #include "commands/cluster/scatter_scan.h"
 #include "commands/cluster/scatter_sum.h"
@@ -33,6 +40,7 @@
 #include "engine/scans/scan_ranges.h"
 #include "engine/schema/column_set.h"
 #include "engine/table/index_entry.h"
+#include "store/frozen_tables.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -69,6 +77,25 @@ bool KeepsGroups(Host& host, const Table& table, uint64_t components) {
   });
 }
 
+// How the rows are chosen that no set can say alone.
+ScatterChoice::Plan ChoiceOf(const Table& table, const RowOptions& rows, uint64_t seed) {
+  ScatterChoice::Plan plan;
+  plan.rows = rows.index ? KeyRangeSet::All() : RowsAsked(table, rows.rows);
+  plan.reverse = rows.reverse;
+  plan.each = rows.each;
+  plan.seed = seed;
+  if (!rows.index) return plan;
+  // If there is none of that name the sets say so.
+  const IndexSchema* const index = table.schema().FindIndex(rows.index->name);
+  plan.index = index == nullptr ? IndexOrder() : IndexOrder(table.schema(), *index);
+  return plan;
+}
+
+// Whether it takes all sets to say which rows EACH leaves.
+bool GroupsCross(Host& host, const Table& table, const RowOptions& rows) {
+  return rows.each && (rows.index || !KeepsGroups(host, table, rows.each->components));
+}
+
 ScatterPage::Shape ShapeOf(const ReadRequest& request) {
   return {.keys_only = request.keys_only,
           .arrays = request.format.arrays(),
@@ -82,8 +109,9 @@ size_t PageBytesMax(const CommandContext& ctx) {
 }
 
 // Of an index that is not there the sets say so.
-void BeginIndexScan(CommandContext& ctx, const Table& table, const ReadRequest& request,
-                    const ScanPosition& from, uint64_t binding) {
+std::unique_ptr<ScatterTask> IndexScan(CommandContext& ctx, const Table& table,
+                                       const ReadRequest& request, const ScanPosition& from,
+                                       uint64_t binding) {
   const IndexSchema* const index = table.schema().FindIndex(request.rows.index->name);
   ScatterIndexScan::Plan plan;
   plan.reverse = request.rows.reverse;
@@ -93,6 +121,7 @@ void BeginIndexScan(CommandContext& ctx, const Table& table, const ReadRequest& 
   plan.bytes_max = PageBytesMax(ctx);
   plan.index_id = index != nullptr ? index->id : 0;
   plan.binding = binding;
+  if (table.frozen()) plan.pin = kFrozenPin | table.id();
   plan.seed = from.seed != 0 ? from.seed : DrawSeed(ctx);
   plan.draws_rows = DrawsRows(request);
   plan.from = from;
@@ -102,7 +131,7 @@ void BeginIndexScan(CommandContext& ctx, const Table& table, const ReadRequest& 
     plan.group_front = from.row_key.substr(0, order.ValuesSize(from.row_key, components));
   }
   plan.shape = ShapeOf(request);
-  ctx.Continue(std::make_unique<ScatterIndexScan>(ctx, table, std::move(plan)));
+  return std::make_unique<ScatterIndexScan>(ctx, table, std::move(plan));
 }
 
 void BeginScan(CommandContext& ctx) {
@@ -119,9 +148,26 @@ void BeginScan(CommandContext& ctx) {
   if (!IsStartCursor(ctx.args[2])) {
     ASSIGN_OR_REPLY(ctx, cursor, DecodeCursor(ctx.args[2], plan.binding));
   }
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
-  if (request.snapshot || cursor.pin) return ctx.Fail(Crossing(*table, "CSCAN ... SNAPSHOT"));
-  if (by_index) return BeginIndexScan(ctx, *table, request, cursor.position, plan.binding);
+  const bool begins = IsStartCursor(ctx.args[2]);
+  // What it reads besides: what a cursor of a moment is of.
+  const Table* const frozen = table->frozen() ? table
+                              : cursor.pin    ? FrozenOfCursor(ctx.host, *table, *cursor.pin)
+                                              : nullptr;
+  if (!begins &&
+      cursor.pin != (frozen == nullptr ? std::optional<uint64_t>() : kFrozenPin | frozen->id())) {
+    return ctx.Fail(Status::Error(ErrorCode::kStaleCursor,
+                                  "the snapshot of this cursor is gone: it was dropped, or unused "
+                                  "for snapshot-cursor-timeout"));
+  }
+  if (table->frozen()) plan.pin = kFrozenPin | table->id();
+  const bool of_moment = !table->frozen() && (begins ? request.snapshot : frozen != nullptr);
+  const auto run = [&](std::unique_ptr<ScatterTask> page) {
+    if (of_moment)
+      ctx.Continue(std::make_unique<CursorScan>(ctx, *table, std::move(page), frozen));
+    else
+      ctx.Continue(std::move(page));
+  };
+  if (by_index) return run(IndexScan(ctx, *table, request, cursor.position, plan.binding));
   plan.reverse = request.rows.reverse;
   plan.each = request.rows.each.has_value();
   plan.rows_max = request.rows_max;
@@ -132,17 +178,18 @@ void BeginScan(CommandContext& ctx) {
   plan.ranges = RowsAsked(*table, request.rows.rows).ranges();
   if (!IsStartCursor(ctx.args[2])) ClipRanges(cursor.position, plan.reverse, &plan.ranges);
   if (plan.ranges.empty()) plan.ranges = KeyRangeSet::All().ranges();  // who is asked finds none
-  ctx.Continue(std::make_unique<ScatterScan>(ctx, *table, std::move(plan)));
+  run(std::make_unique<ScatterScan>(ctx, *table, std::move(plan)));
 }
 
 void BeginCount(CommandContext& ctx) {
   ReadRequest request;
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kCount, ArgumentCursor(ctx.args, 2), &request));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
-  if (request.rows.each &&
-      (request.rows.index || !KeepsGroups(ctx.host, *table, request.rows.each->components)))
-    return ctx.Fail(Crossing(*table, "EACH: a group may lie on two sets"));
+  if (GroupsCross(ctx.host, *table, request.rows)) {
+    return ctx.Continue(std::make_unique<ScatterSum>(ctx, *table,
+                                                     ChoiceOf(*table, request.rows, DrawSeed(ctx)),
+                                                     kUnlimited, request.by == CountBy::kRows));
+  }
   KeyRangeSet rows = request.rows.index ? KeyRangeSet::All() : RowsAsked(*table, request.rows.rows);
   ctx.Continue(
       std::make_unique<ScatterSum>(ctx, *table, std::move(rows), kUnlimited, DrawSeed(ctx)));
@@ -152,7 +199,7 @@ void BeginDeleteRange(CommandContext& ctx) {
   RowOptions rows;
   REPLY_IF_ERROR(ctx, ParseDeleteRange(ArgumentCursor(ctx.args, 2), &rows));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a change"));
+  REPLY_IF_ERROR(ctx, FrozenTables::CheckMayChange(*table));
   ctx.Continue(
       std::make_unique<ScatterSum>(ctx, *table, RowsAsked(*table, rows.rows), kUnlimited, 0));
 }
@@ -164,9 +211,13 @@ void BeginUpdate(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParseUpdateOptions(&at, &request));
   REPLY_IF_ERROR(ctx, ParseUpdateOps(at, &write));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a change"));
-  if (request.rows.index && request.changes_max != kUnlimited)
-    return ctx.Fail(Crossing(*table, "CUPDATE ... INDEX ... LIMIT"));
+  REPLY_IF_ERROR(ctx, FrozenTables::CheckMayChange(*table));
+  if (request.rows.index && request.changes_max != kUnlimited) {
+    ScatterChoice::Plan plan = ChoiceOf(*table, request.rows, DrawSeed(ctx));
+    plan.once = true;
+    return ctx.Continue(
+        std::make_unique<ScatterSum>(ctx, *table, std::move(plan), request.changes_max, false));
+  }
   KeyRangeSet rows = request.rows.index ? KeyRangeSet::All() : RowsAsked(*table, request.rows.rows);
   ctx.Continue(std::make_unique<ScatterSum>(ctx, *table, std::move(rows), request.changes_max, 0));
 }
@@ -181,7 +232,6 @@ void BeginRows(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kRows,
                                        ArgumentCursor(ctx.args, first_word + count), &request));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
   REPLY_IF_ERROR(ctx, CheckRowsNamed(count));
   std::vector<std::string> keys(count);
   for (size_t i = 0; i < count; ++i) {
@@ -217,11 +267,12 @@ void BeginAggregate(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ParseAggregate(ArgumentCursor(ctx.args, 2), &request, &aggregate));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   if (request.stats && !MayReadTable(ctx)) return ctx.Fail(NoPermission());
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
-  if (request.rows.each &&
-      (request.rows.index || !KeepsGroups(ctx.host, *table, request.rows.each->components)))
-    return ctx.Fail(Crossing(*table, "EACH: a group may lie on two sets"));
-  KeyRangeSet rows = request.rows.index ? KeyRangeSet::All() : RowsAsked(*table, request.rows.rows);
+  const uint64_t seed = DrawSeed(ctx);
+  std::optional<ScatterChoice::Plan> choice;
+  if (GroupsCross(ctx.host, *table, request.rows)) choice = ChoiceOf(*table, request.rows, seed);
+  KeyRangeSet rows;
+  if (!choice)
+    rows = request.rows.index ? KeyRangeSet::All() : RowsAsked(*table, request.rows.rows);
   const Config& config = ctx.host.services().config;
   WorkMemory& work = ctx.host.services().work_memory;
   work.Configure(config.work_max_memory, config.maxmemory);
@@ -231,25 +282,43 @@ void BeginAggregate(CommandContext& ctx) {
                   PlanAggregate(ctx, *table, &request, aggregate, bytes_max));
   WorkMemory::Lease lease = work.Take(WorkKind::kAggregate, job->memory_bytes_max());
   AggregateRun run(std::move(job), static_cast<size_t>(config.reply_max_bytes), stats_clock, {});
-  ctx.Continue(std::make_unique<ScatterAggregate>(ctx, *table, std::move(run), std::move(rows),
-                                                  DrawSeed(ctx), std::move(lease)));
+  auto task = std::make_unique<ScatterAggregate>(ctx, *table, std::move(run), std::move(rows), seed,
+                                                 std::move(lease));
+  if (choice) task->Choose(*std::move(choice));
+  ctx.Continue(std::move(task));
 }
 
 void BeginNear(CommandContext& ctx) {
   const bool of_index = ctx.args.size() > 3;
   if (of_index) REPLY_IF_ERROR(ctx, ParseNearIndex(ctx.args).status());
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
-  if (of_index) return ctx.Fail(Crossing(*table, "CNEAR ... INDEX"));
+  if (of_index) return ctx.Continue(std::make_unique<ScatterNearEntry>(ctx, *table));
   std::string key;
   REPLY_IF_ERROR(ctx, EncodeRowKey(table->schema(), ctx.args[2], &key));
   ctx.Continue(std::make_unique<ScatterNear>(ctx, *table, key));
 }
 
+void BeginSample(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const uint64_t parts, ParseCount("the number of parts", ctx.args[3], 1));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
+  ctx.Continue(std::make_unique<ScatterSample>(ctx, *table, parts));
+}
+
+void BeginExplain(CommandContext& ctx) {
+  Explained read;
+  REPLY_IF_ERROR(ctx, ReadExplained(ctx.args.subspan(1), &read).status());
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, read.table));
+  if (!MayReadTable(ctx)) return ctx.Fail(NoPermission());
+  if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
+  const RowOptions& options = read.request.rows;
+  KeyRangeSet rows = options.index ? KeyRangeSet::All() : RowsAsked(*table, options.rows);
+  ctx.Continue(std::make_unique<ScatterExplain>(ctx, *table, std::move(rows)));
+}
+
 void BeginInfo(CommandContext& ctx) {
   if (!CheckInfoWords(ctx)) return;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a description"));
   ctx.Continue(std::make_unique<ScatterInfo>(ctx, *table));
 }
 
@@ -258,11 +327,24 @@ struct Scatterer {
   void (*begin)(CommandContext&);
 };
 
-constexpr Scatterer kScatterers[]{
-    {"cagg", BeginAggregate}, {"ccount", BeginCount},     {"cdelrange", BeginDeleteRange},
-    {"cnear", BeginNear},     {"crows", BeginRows},       {"cscan", BeginScan},
-    {"cupdate", BeginUpdate}, {"family|info", BeginInfo}, {"index|info", BeginInfo},
-    {"table|info", BeginInfo}};
+constexpr Scatterer kScatterers[]{{"cagg", BeginAggregate},
+                                  {"ccount", BeginCount},
+                                  {"cdelrange", BeginDeleteRange},
+                                  {"cexplain", BeginExplain},
+                                  {"cnear", BeginNear},
+                                  {"crows", BeginRows},
+                                  {"cscan", BeginScan},
+                                  {"cupdate", BeginUpdate},
+                                  {"family|info", BeginInfo},
+                                  {"feed|info", BeginMergedInfo},
+                                  {"index|info", BeginInfo},
+                                  {"table|info", BeginInfo},
+                                  {"table|sample", BeginSample},
+                                  {"xinfo|stream", BeginMergedInfo},
+                                  {"xlen", BeginMergedLength},
+                                  {"xrange", BeginMergedRange},
+                                  {"xread", BeginMergedRead},
+                                  {"xrevrange", BeginMergedRange}};
 
 const Scatterer* FindScatterer(const CommandEntry& command) {
   for (const Scatterer& scatterer : kScatterers)

@@ -10,6 +10,7 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kSliceOfReply{1'024};  // in cells, as AggregateRun::Pull counts
+constexpr uint64_t kBatchRows{16 * 1024};
 
 }  // namespace
 
@@ -26,6 +27,7 @@ ScatterAggregate::ScatterAggregate(const CommandContext& ctx, const Table& table
 size_t ScatterAggregate::memory_bytes() const {
   size_t bytes = reply_.capacity() + run_.job().memory_bytes();
   for (const Part& part : parts_) bytes += part.bytes.capacity();
+  if (choice_) bytes += choice_->memory_bytes();
   return bytes;
 }
 
@@ -36,6 +38,7 @@ bool ScatterAggregate::AskForRest() {
     CallPiece piece;
     piece.table_id = table_id();
     piece.seed = seed_;
+    piece.names_rows = choice_.has_value();
     piece.rows = std::move(rows);
     asked_.push_back({Ask(set, piece), piece.rows});
   }
@@ -117,10 +120,29 @@ TaskProgress ScatterAggregate::Reply(TaskContext& context) {
   return TaskProgress::kDone;
 }
 
+std::optional<TaskProgress> ScatterAggregate::ChooseRows(TaskContext& context) {
+  switch (choice_->Choose(*this, context, kBatchRows)) {
+    case ScatterChoice::Came::kWaits:
+      return TaskProgress::kWaiting;
+    case ScatterChoice::Came::kGoesOn:
+      return TaskProgress::kMore;
+    case ScatterChoice::Came::kFailed:
+      return TaskProgress::kDone;
+    case ScatterChoice::Came::kChosen:
+      break;
+  }
+  left_ = choice_->TakeRows();
+  return std::nullopt;
+}
+
 TaskProgress ScatterAggregate::Advance(TaskContext& context) {
   if (!lease_.granted()) return TaskProgress::kWaiting;
   bool moved = false;
   if (!TakeAnswers(context, &moved) || !MergeParts(context)) return TaskProgress::kDone;
+  const bool idle = left_.empty() && asked_.empty() && parts_.empty();
+  if (idle && choice_ && !choice_->ended()) {
+    if (const auto ends = ChooseRows(context)) return *ends;
+  }
   if (!left_.empty() && (moved || !AskForRest()))
     return asked_.empty() && parts_.empty() ? Wait(context) : TaskProgress::kWaiting;
   if (!parts_.empty()) return TaskProgress::kMore;

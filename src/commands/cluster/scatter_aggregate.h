@@ -7,10 +7,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "commands/cluster/scatter_choice.h"
 #include "commands/cluster/scatter_task.h"
 #include "commands/replies/aggregate_run.h"
 #include "commands/session/work_memory.h"
@@ -24,6 +27,8 @@ class ScatterAggregate final : public ScatterTask {
   // rows of `rows`, of which `seed` says what is drawn. `lease`: what the groups may take.
   ScatterAggregate(const CommandContext& ctx, const Table& table, AggregateRun run,
                    KeyRangeSet rows, uint64_t seed, WorkMemory::Lease lease);
+  // From now on: the rows are chosen; those it was made for are none.
+  void Choose(ScatterChoice::Plan choice) { choice_.emplace(std::move(choice)); }
 
   size_t reply_bytes() const override { return reply_.size(); }
   size_t memory_bytes() const override;
@@ -45,6 +50,8 @@ class ScatterAggregate final : public ScatterTask {
   bool TakeAnswers(TaskContext& context, bool* moved);
   bool AskForRest();
   bool TakePart(std::string reply);
+  // Nothing: there are rows to be asked for, or no more; else how the step ends.
+  std::optional<TaskProgress> ChooseRows(TaskContext& context);
   // Until the budget is spent. False: it has failed.
   bool MergeParts(TaskContext& context);
   TaskProgress Reply(TaskContext& context);
@@ -55,6 +62,7 @@ class ScatterAggregate final : public ScatterTask {
   KeyRangeSet left_;  // that nobody was asked for
   std::vector<Asked> asked_;
   std::deque<Part> parts_;
+  std::optional<ScatterChoice> choice_;
   OutputBuffer reply_;
 };
 

@@ -144,7 +144,7 @@ std::string ScatterIndexScan::CursorAt(const PagePart::Place& place, bool of_pag
   if (of_page && plan_.draws_rows) position.seed = plan_.seed;
   const std::string_view front = std::string_view(place.key).substr(0, place.front_bytes);
   if (plan_.each && front == group_front_) position.group_rows = group_rows_;
-  return EncodeCursor({.position = std::move(position), .pin = std::nullopt}, plan_.binding);
+  return EncodeCursor({.position = std::move(position), .pin = plan_.pin}, plan_.binding);
 }
 
 void ScatterIndexScan::EndPageAt(const PagePart::Place& place) { page_.End(CursorAt(place, true)); }

@@ -29,7 +29,8 @@ class ScatterIndexScan final : public ScatterTask {
     uint64_t cells_max{kUnlimited};
     size_t bytes_max{SIZE_MAX};
     uint64_t index_id{0};
-    uint64_t binding{0};  // of cursors
+    uint64_t binding{0};            // of cursors
+    std::optional<uint64_t> pin{};  // of cursors of a frozen table
     uint64_t seed{0};
     bool draws_rows{false};
     ScanPosition from;        // where it begins; no key: at the front
@@ -40,6 +41,7 @@ class ScatterIndexScan final : public ScatterTask {
 
   bool Streams() const override { return page_.ended(); }
   size_t reply_bytes() const override { return page_.bytes(); }
+  bool at_end() const override { return page_.is_last(); }
   size_t memory_bytes() const override;
 
  private:
@@ -68,6 +70,7 @@ class ScatterIndexScan final : public ScatterTask {
   enum class Taken : uint8_t { kRow, kAsksAgain, kPageEnds };
 
   TaskProgress Advance(TaskContext& context) override;
+  void SetPin(uint64_t pin) override { plan_.pin = pin; }
   // Streams whose rows nobody was asked for yet. False: the map does not know of all.
   bool OpenStreams();
   void Ask(Stream* stream);

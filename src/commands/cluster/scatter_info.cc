@@ -23,29 +23,13 @@ bool IsCount(std::string_view field) {
   return field == kLeftOut || std::find(kCounts.begin(), kCounts.end(), field) != kCounts.end();
 }
 
-// A map with texts for its keys; views of `bytes`, whose values stay as they are.
-bool ReadFields(std::string_view bytes,
-                std::vector<std::pair<std::string_view, std::string_view>>* fields) {
-  ReplyReader reader(bytes);
-  uint64_t pairs = 0;
-  if (!reader.Map(&pairs)) return false;
-  for (; pairs > 0; --pairs) {
-    std::string_view name;
-    if (!reader.Bulk(&name)) return false;
-    const size_t begin = reader.position();
-    if (!reader.Skip()) return false;
-    fields->emplace_back(name, bytes.substr(begin, reader.position() - begin));
-  }
-  return reader.done();
-}
-
 // How far an index is from being ready; 0 for what has no state.
 constexpr int kReady{1};
 constexpr int kBuilding{2};
 constexpr int kFailed{3};
 int BehindOf(std::string_view reply) {
-  std::vector<std::pair<std::string_view, std::string_view>> fields;
-  if (!ReadFields(reply, &fields)) return 0;
+  ReplyFields fields;
+  if (!ReadReplyFields(reply, &fields)) return 0;
   for (const auto& [name, value] : fields) {
     std::string_view state;
     if (name != "state" || !ReplyReader(value).Bulk(&state)) continue;
@@ -78,11 +62,11 @@ void ScatterInfo::Reply(TaskContext& context) {
   std::iter_swap(replies_.begin(), worst);
   // What other sets have indexed is of no use.
   const bool failed_index = BehindOf(replies_.front()) == kFailed;
-  std::vector<std::pair<std::string_view, std::string_view>> fields;
+  ReplyFields fields;
   std::map<std::string_view, uint64_t> counts;
   for (auto reply = replies_.rbegin(); reply != replies_.rend(); ++reply) {
     fields.clear();
-    if (!ReadFields(*reply, &fields))
+    if (!ReadReplyFields(*reply, &fields))
       return Fail(context, "ERR another node has answered what is no description");
     for (const auto& [name, value] : fields) {
       uint64_t number = 0;

@@ -1,6 +1,7 @@
 // See scatter_near.h.
 #include "commands/cluster/scatter_near.h"
 
+#include <map>
 #include <utility>
 
 #include "commands/cluster/reply_reader.h"
@@ -64,6 +65,53 @@ TaskProgress ScatterNear::Advance(TaskContext& context) {
     }
   }
   return AskNext() ? TaskProgress::kWaiting : Wait(context);
+}
+
+namespace {
+
+// An entry of an index, as a set has told it.
+struct ToldEntry {
+  std::string_view key;
+  bool is_before{false};  // what was asked for: the set has nothing behind it
+  std::string_view reply;
+
+  // What is behind is nearer than what is before; of either the one that is next.
+  bool IsNearerThan(const ToldEntry& other) const {
+    if (is_before != other.is_before) return other.is_before;
+    return is_before ? other.key < key : key < other.key;
+  }
+};
+
+// Nothing in `entry`: the set has none. False: that is no answer.
+bool ReadEntry(std::string_view reply, std::optional<ToldEntry>* entry) {
+  ReplyReader reader(reply);
+  uint64_t elements = 0;
+  if (!reader.Array(&elements)) return ReplyReader(reply).Skip();  // null
+  ToldEntry told;
+  uint64_t before = 0;
+  if (elements != 3 || !reader.Bulk(&told.key) || !reader.Unsigned(&before)) return false;
+  const size_t begin = reader.position();
+  if (!reader.Skip() || !reader.done()) return false;
+  told.is_before = before != 0;
+  told.reply = reply.substr(begin);
+  *entry = told;
+  return true;
+}
+
+}  // namespace
+
+bool ScatterNearEntry::Reply(TaskContext& context, const std::vector<Answer>& answers) {
+  std::optional<ToldEntry> nearest;
+  for (const Answer& answer : answers) {
+    std::optional<ToldEntry> entry;
+    if (!ReadEntry(answer.reply, &entry)) return false;
+    if (entry && (!nearest || entry->IsNearerThan(*nearest))) nearest = entry;
+  }
+  if (nearest)
+    context.reply.Raw(nearest->reply);
+  else
+    context.reply.Null();
+  return true;
 }
 
 }  // namespace cellar

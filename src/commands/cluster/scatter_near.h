@@ -1,10 +1,15 @@
 // ScatterNear: CNEAR of a row of a table whose rows lie on several sets. The owner of the row is
-// asked first, then what lies behind its rows, then what lies before, until somebody has one.
+// asked first, then what lies behind its rows, then what lies before, until somebody has one. Of
+// an index each set has entries of its own rows: all are asked, and the nearest one is taken.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "commands/cluster/scatter_parts.h"
 #include "commands/cluster/scatter_task.h"
 
 namespace cellar {
@@ -27,6 +32,15 @@ class ScatterNear final : public ScatterTask {
   std::optional<KeyRange> before_;  // the rows before those of the row's owner
   std::optional<uint64_t> ticket_;
   std::string nearest_;  // the reply so far; empty: none has a row
+};
+
+class ScatterNearEntry final : public ScatterParts {
+ public:
+  ScatterNearEntry(const CommandContext& ctx, const Table& table)
+      : ScatterParts(ctx, table, KeyRangeSet::All()) {}
+
+ private:
+  bool Reply(TaskContext& context, const std::vector<Answer>& answers) override;
 };
 
 }  // namespace cellar

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "commands/cluster/reply_reader.h"
+#include "commands/replies/note_sum.h"
 #include "commands/replies/reply_pieces.h"
 #include "commands/replies/scan_run.h"
 #include "commands/replies/schema_commands.h"
@@ -25,7 +26,7 @@ bool PageStats::Add(std::string_view map) {
       for (; count > 0; --count) {
         std::string_view note;
         if (!reader.Bulk(&note)) return false;
-        if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.emplace_back(note);
+        AddNote(note, &notes);
       }
     } else if (name == "index") {
       std::string_view text;

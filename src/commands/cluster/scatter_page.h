@@ -75,6 +75,7 @@ class ScatterPage {
   // Nothing is added any more; Deliver from now on.
   void End(std::string cursor);
   bool ended() const { return !cursor_.empty(); }
+  bool is_last() const { return cursor_ == "0"; }
   // Writes the reply, or a part of it.
   TaskProgress Deliver(ReplyWriter& reply, const TaskBudget& budget);
 

@@ -78,7 +78,7 @@ bool ScatterScan::TakePart(TaskContext& context, std::string reply) {
   words()[kCursorWord] =
       place.group_rows == 0
           ? "0"
-          : EncodeCursor({.position = std::move(place), .pin = std::nullopt}, plan_.binding);
+          : EncodeCursor({.position = std::move(place), .pin = plan_.pin}, plan_.binding);
   return true;
 }
 

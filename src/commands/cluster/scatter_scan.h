@@ -31,7 +31,8 @@ class ScatterScan final : public ScatterTask {
     uint64_t rows_max{kUnlimited};
     uint64_t cells_max{kUnlimited};
     size_t bytes_max{SIZE_MAX};
-    uint64_t binding{0};  // of cursors
+    uint64_t binding{0};            // of cursors
+    std::optional<uint64_t> pin{};  // of cursors of a frozen table
     uint64_t seed{0};
     ScatterPage::Shape shape;
   };
@@ -39,10 +40,12 @@ class ScatterScan final : public ScatterTask {
 
   bool Streams() const override { return page_.ended(); }
   size_t reply_bytes() const override { return page_.bytes(); }
+  bool at_end() const override { return page_.is_last(); }
   size_t memory_bytes() const override { return page_.memory_bytes(); }
 
  private:
   TaskProgress Advance(TaskContext& context) override;
+  void SetPin(uint64_t pin) override { plan_.pin = pin; }
   // False: it has to wait, for the map.
   bool AskNext();
   // False: the page is complete.

@@ -1,12 +1,27 @@
 // See scatter_sum.h.
 #include "commands/cluster/scatter_sum.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "commands/cluster/reply_reader.h"
 
 namespace cellar {
+namespace {
+
+constexpr uint64_t kBatchRows{16 * 1024};
+
+}  // namespace
+
+ScatterSum::ScatterSum(const CommandContext& ctx, const Table& table, ScatterChoice::Plan choice,
+                       uint64_t limit, bool counts_them)
+    : ScatterTask(ctx, table),
+      limit_(limit),
+      seed_(choice.seed),
+      choice_(std::in_place, std::move(choice)),
+      counts_chosen_(counts_them),
+      is_to_check_(ctx.command.Has(kWrite)) {}
 
 void ScatterSum::TakeAnswers() {
   std::string reply;
@@ -16,7 +31,10 @@ void ScatterSum::TakeAnswers() {
     if (came == Came::kNothing) return false;
     uint64_t number = 0;
     if (came == Came::kMoved) {
-      left_.AddAll(asked.rows);
+      if (asked.rows_max == 0)
+        is_to_check_ = true;
+      else
+        left_.AddAll(asked.rows);
       moved_ = true;
     } else if (came == Came::kReply && ReplyReader(reply).Unsigned(&number)) {
       sum_ += number;
@@ -35,18 +53,22 @@ void ScatterSum::AskFor(uint64_t set, KeyRangeSet rows) {
   piece.table_id = table_id();
   piece.rows_max = limit_ == kUnlimited ? kUnlimited : limit_ - sum_;
   piece.seed = seed_;
+  // An update looks again whether an entry still leads to its row.
+  piece.names_rows = choice_ && limit_ == kUnlimited;
   piece.rows = std::move(rows);
-  asked_.push_back({Ask(set, piece), piece.rows});
+  asked_.push_back({Ask(set, piece), piece.rows, piece.rows_max});
+}
+
+bool ScatterSum::AskForAll() {
+  std::map<uint64_t, KeyRangeSet> parts;
+  if (!DivideRows(map(), left_, &parts)) return false;
+  for (auto& [set, part] : parts) AskFor(set, std::move(part));
+  left_ = {};
+  return true;
 }
 
 bool ScatterSum::AskForRest() {
-  if (limit_ == kUnlimited) {
-    std::map<uint64_t, KeyRangeSet> parts;
-    if (!DivideRows(map(), left_, &parts)) return false;
-    for (auto& [set, part] : parts) AskFor(set, std::move(part));
-    left_ = {};
-    return true;
-  }
+  if (limit_ == kUnlimited || choice_) return AskForAll();
   if (!asked_.empty()) return true;
   uint64_t set = 0;
   KeyRange run;
@@ -62,17 +84,66 @@ bool ScatterSum::AskForRest() {
   return true;
 }
 
-TaskProgress ScatterSum::Advance(TaskContext& context) {
-  TakeAnswers();
-  if (!failed() && !error_ && !left_.empty() && sum_ < limit_ && (moved_ || !AskForRest()))
-    return asked_.empty() ? Wait(context) : TaskProgress::kWaiting;
-  if (!asked_.empty()) return TaskProgress::kWaiting;
-  if (failed()) return TaskProgress::kDone;
+bool ScatterSum::AskWhatIsWrong() {
+  uint64_t set = 0;
+  CallPiece piece;
+  KeyRange run;
+  if (!FindRun(map(), KeyRange{}, false, &set, &run)) return false;
+  piece.table_id = table_id();
+  piece.rows_max = 0;
+  piece.rows.Add(std::move(run));
+  asked_.push_back({Ask(set, piece), piece.rows, piece.rows_max});
+  return true;
+}
+
+std::optional<TaskProgress> ScatterSum::Choose(TaskContext& context) {
+  if (is_to_check_) {
+    if (moved_ || !AskWhatIsWrong()) return Wait(context);
+    is_to_check_ = false;
+    return TaskProgress::kWaiting;
+  }
+  const uint64_t rows_max = limit_ == kUnlimited ? kBatchRows : std::min(kBatchRows, limit_ - sum_);
+  for (;;) {
+    switch (choice_->Choose(*this, context, rows_max)) {
+      case ScatterChoice::Came::kWaits:
+        return TaskProgress::kWaiting;
+      case ScatterChoice::Came::kGoesOn:
+        return TaskProgress::kMore;
+      case ScatterChoice::Came::kFailed:
+        return TaskProgress::kDone;
+      case ScatterChoice::Came::kChosen:
+        break;
+    }
+    if (counts_chosen_) {
+      sum_ += choice_->chosen();
+      (void)choice_->TakeRows();
+    } else {
+      left_ = choice_->TakeRows();
+      if (!left_.empty()) return std::nullopt;
+    }
+    if (choice_->ended()) return std::nullopt;
+  }
+}
+
+TaskProgress ScatterSum::Reply(TaskContext& context) {
   if (error_)
     Fail(context, error_->line);
   else
     context.reply.Unsigned(sum_);
   return TaskProgress::kDone;
+}
+
+TaskProgress ScatterSum::Advance(TaskContext& context) {
+  TakeAnswers();
+  const bool goes_on = !failed() && !error_ && sum_ < limit_;
+  const bool chooses = goes_on && choice_ && !choice_->ended() && left_.empty() && asked_.empty();
+  if (chooses) {
+    if (const auto ends = Choose(context)) return *ends;
+  }
+  if (goes_on && !left_.empty() && (moved_ || !AskForRest()))
+    return asked_.empty() ? Wait(context) : TaskProgress::kWaiting;
+  if (!asked_.empty()) return TaskProgress::kWaiting;
+  return failed() ? TaskProgress::kDone : Reply(context);
 }
 
 }  // namespace cellar

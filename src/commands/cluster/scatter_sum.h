@@ -4,6 +4,10 @@
 // All sets work beside each other. With a limit (CUPDATE) they are asked one behind the other, in
 // the order of the keys, each for what is left of it. An error is told of the row range that comes
 // first, once all sets have answered; what the others have done stays.
+//
+// Where it takes all sets to say which rows those are (scatter_choice.h) they are asked for these,
+// a batch at a time; with a limit for no more than what is left of it, since a row that an update
+// leaves as it is does not count.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "commands/cluster/scatter_choice.h"
 #include "commands/cluster/scatter_task.h"
 
 namespace cellar {
@@ -21,11 +26,17 @@ class ScatterSum final : public ScatterTask {
   ScatterSum(const CommandContext& ctx, const Table& table, KeyRangeSet rows, uint64_t limit,
              uint64_t seed)
       : ScatterTask(ctx, table), left_(std::move(rows)), limit_(limit), seed_(seed) {}
+  // Of rows that are chosen. `counts_them`: their number is the reply, nothing is done with them.
+  ScatterSum(const CommandContext& ctx, const Table& table, ScatterChoice::Plan choice,
+             uint64_t limit, bool counts_them);
+
+  size_t memory_bytes() const override { return choice_ ? choice_->memory_bytes() : 0; }
 
  private:
   struct Asked {
     uint64_t ticket;
     KeyRangeSet rows;
+    uint64_t rows_max;  // 0: only what is wrong is to be told
   };
   struct Error {
     KeyBound at;
@@ -36,7 +47,13 @@ class ScatterSum final : public ScatterTask {
   void TakeAnswers();
   // False: it has to wait, for the map.
   bool AskForRest();
+  bool AskForAll();
   void AskFor(uint64_t set, KeyRangeSet rows);
+  // What is wrong with the command is told by whoever is asked first, for no row.
+  bool AskWhatIsWrong();
+  // More rows are chosen, or the sum is complete: nothing; else how the step ends.
+  std::optional<TaskProgress> Choose(TaskContext& context);
+  TaskProgress Reply(TaskContext& context);
 
   KeyRangeSet left_;  // that nobody was asked for
   const uint64_t limit_;
@@ -45,6 +62,9 @@ class ScatterSum final : public ScatterTask {
   std::vector<Asked> asked_;
   std::optional<Error> error_;
   bool moved_{false};
+  std::optional<ScatterChoice> choice_;
+  bool counts_chosen_{false};
+  bool is_to_check_{false};  // what is wrong
 };
 
 }  // namespace cellar

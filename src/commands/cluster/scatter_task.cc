@@ -7,9 +7,11 @@
 #include "base/assert.h"
 #include "base/text/quote.h"
 #include "cluster/call_frames.h"
+#include "commands/arguments/scan_cursor.h"
 #include "commands/cluster/reply_reader.h"
 #include "commands/session/services.h"
 #include "engine/scans/table_scan.h"
+#include "engine/state/snapshot_set.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -93,13 +95,27 @@ ScatterTask::~ScatterTask() {
   for (const uint64_t ticket : tickets_) host_.services().remote->Forget(ticket);
 }
 
+void ScatterTask::ReadFrozen(const Table& frozen) {
+  CELLAR_ASSERT(frozen.frozen() && tickets_.empty());
+  table_id_ = frozen.id();
+  table_name_ = frozen.shown_name();
+  words_[1] += kSnapshotSign + frozen.snapshot();
+  SetPin(kFrozenPin | frozen.id());
+}
+
 TaskProgress ScatterTask::Step(TaskContext& context) {
   context.depends_on = depends_on_;
   if (context.budget.unlimited()) {
     Fail(context, "CROSSSET table " + Quote(table_name_) + " lies on several sets");
     return TaskProgress::kDone;
   }
-  return Advance(context);
+  const TaskProgress progress = Advance(context);
+  // What other sets change in it this node does not hear of, so the client shall keep nothing of
+  // it.
+  const bool is_read = progress == TaskProgress::kDone && !writes_;
+  if (is_read && session_.tracking != nullptr)
+    host_.services().tracking.TellEverything(host_, session_);
+  return progress;
 }
 
 uint64_t ScatterTask::Ask(uint64_t set, const CallPiece& piece) {

@@ -26,6 +26,7 @@
 
 namespace cellar {
 
+class ScatterChoice;
 class Table;
 
 // By set: what it has of `rows`. False: some of it is nobody's by this map (null: it has nothing of
@@ -44,10 +45,17 @@ class ScatterTask : public Task {
   ScatterTask(const CommandContext& ctx, const Table& table);
   ~ScatterTask() override;
   TaskProgress Step(TaskContext& context) final;
+  // It reads this table of a snapshot in the place of the client's, which was that table. REQUIRES:
+  // nothing was asked yet.
+  void ReadFrozen(const Table& frozen);
+  // Of a page: whether it was the last one. REQUIRES: it is done.
+  virtual bool at_end() const { return false; }
 
  protected:
   // Asks what there is to ask and takes what has come. kDone: it has replied, or has failed.
   virtual TaskProgress Advance(TaskContext& context) = 0;
+  // Of cursors that it gives out.
+  virtual void SetPin(uint64_t) {}
 
   Host& host() const { return host_; }
   const MapTable* map() const { return MapOf(host_).Find(table_id_); }
@@ -81,10 +89,11 @@ class ScatterTask : public Task {
   void Fail(TaskContext& context, std::string_view line);
 
  private:
+  friend class ScatterChoice;  // which asks for the task that it chooses for
   Host& host_;
   Session& session_;
-  const uint64_t table_id_;
-  const std::string table_name_;
+  uint64_t table_id_;
+  std::string table_name_;
   const Lsn depends_on_;
   const bool writes_;
   std::vector<std::string> words_;

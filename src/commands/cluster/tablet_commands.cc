@@ -16,6 +16,7 @@
 #include "commands/cluster/cluster_part.h"
 #include "commands/cluster/command_route.h"
 #include "commands/cluster/move_commands.h"
+#include "commands/cluster/tablet_report.h"
 #include "commands/replies/visible_table.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/reports/help.h"
@@ -80,21 +81,13 @@ Result<ListRequest> ParseList(Arguments args) {
   return request;
 }
 
-// What LIST tells of an entry; `table` null: it is gone, and the map will say so. `is_own`: it is
-// of this node's set.
+// What LIST tells of an entry; `table` null: it is gone, and the map will say so.
 void ReplyTablet(ReplyWriter& reply, std::string_view name, const MapEntry& entry,
-                 const Table* table, bool is_own) {
+                 const Table* table, const TabletReport& report) {
   const auto text = [table](std::string_view bound) {
     return table == nullptr ? std::string(bound) : TabletBoundText(*table, bound);
   };
-  std::optional<uint64_t> bytes;
-  std::optional<uint64_t> rows;
-  // Of a part of a table nobody has counted, and of another set's nobody here.
-  if (table != nullptr && is_own && entry.begin.empty() && entry.end.empty()) {
-    bytes = table->memory_bytes();
-    rows = table->counters().rows;
-  }
-  reply.Map(8);
+  reply.Map(11);
   reply.Bulk("table");
   reply.Bulk(name);
   reply.Bulk("start");
@@ -106,11 +99,20 @@ void ReplyTablet(ReplyWriter& reply, std::string_view name, const MapEntry& entr
   reply.Bulk("epoch");
   reply.Unsigned(entry.epoch);
   reply.Bulk("bytes");
-  ReplyOrNull(reply, bytes);
+  ReplyOrNull(reply, report.bytes);
   reply.Bulk("rows");
-  ReplyOrNull(reply, rows);
+  ReplyOrNull(reply, report.rows);
   reply.Bulk("state");
-  reply.Bulk("owned");
+  reply.Bulk(report.state);
+  reply.Bulk("job");
+  ReplyOrNull(reply, report.job);
+  reply.Bulk("to");
+  ReplyOrNull(reply, report.to);
+  reply.Bulk("progress");
+  if (report.job && !report.progress.empty())
+    reply.Bulk(report.progress);
+  else
+    reply.Null();
 }
 
 bool MaySee(const CommandContext& ctx, const Table* table) {
@@ -137,17 +139,22 @@ void CmdTabletList(CommandContext& ctx) {
   if (request.since && (*request.since < map.floor() || *request.since > map.version()))
     return ctx.reply.Null();
   const auto mark = ctx.reply.BeginArray(1);
-  const uint64_t own_set = ctx.store().engine().cluster().set;
+  TabletReports reports(ctx.host);
   uint64_t count = 0;
   for (const auto& [id, mapped] : map.tables()) {
     const Table* const table = ctx.store().TableById(id);
+    // Rows of snapshots do not move, and are not told of.
+    if (table == nullptr && ctx.store().engine().FindFrozenById(id) != nullptr) continue;
     if ((only != nullptr && table != only) || !MaySee(ctx, table)) continue;
+    ctx.host.services().tablet_listeners.Note(
+        ctx.session, id, only == nullptr ? mapped.name : std::string(*request.table),
+        map.version());
     for (const MapEntry& entry : mapped.tablets) {
       const bool before = !entry.end.empty() && entry.end <= from;
       if (before || (request.since && entry.version <= *request.since)) continue;
       if (count == request.count) break;
       ReplyTablet(ctx.reply, only == nullptr ? mapped.name : *request.table, entry, table,
-                  entry.set == own_set);
+                  reports.Of(id, entry));
       ++count;
     }
   }
@@ -158,7 +165,7 @@ void CmdTabletList(CommandContext& ctx) {
 
 void ReplyRoute(CommandContext& ctx, const Table& table, const Tablet& tablet, uint64_t set,
                 uint64_t version) {
-  const std::string leader = SetLeaderText(ctx.host);
+  const std::string leader = LeaderTextOf(ctx.host, set);
   ReplyWriter& reply = ctx.reply;
   reply.Map(6);
   reply.Bulk("set");
@@ -197,6 +204,8 @@ void CmdTabletRoute(CommandContext& ctx) {
     return ctx.Fail("TRYAGAIN the map does not say who owns row " + Quote(ctx.args[3]) +
                     " of table " + Quote(table->name()));
   }
+  ctx.host.services().tablet_listeners.Note(ctx.session, table->id(), std::string(ctx.args[2]),
+                                            map.version());
   ReplyRoute(ctx, *table, {entry->begin, entry->end, entry->epoch}, entry->set, map.version());
 }
 

@@ -15,6 +15,7 @@ struct ClusterConfig {
   int64_t cluster_wait{1000};  // milliseconds
   int64_t cluster_reads{static_cast<int64_t>(ClusterReads::kLocalUnsaid)};
   int64_t cluster_link_idle{300};  // seconds
+  std::string cluster_zone{};      // told to others; empty: none
   std::string cluster_machine{};   // empty: the host's name
   std::string cluster_join{};      // "host:port host:port ...", or empty
   bool cluster_admit{false};

@@ -41,6 +41,12 @@ Status CheckSentinelName(std::string* text) {
   return Invalid("sentinel-name takes letters, digits and any of .-_");
 }
 
+Status CheckPlaceName(std::string* text) {
+  constexpr size_t kBytesMax{64};
+  if (text->size() <= kBytesMax) return Status::Ok();
+  return Invalid("a name of at most 64 bytes is needed");
+}
+
 Status CheckAnnouncedHost(std::string* text) {
   if (text->empty() || IsPlainHost(*text)) return Status::Ok();
   return Invalid("replica-announce-ip takes a host, of 255 bytes at most");

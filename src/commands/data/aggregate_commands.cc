@@ -13,6 +13,7 @@
 #include "commands/cluster/call_piece.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
+#include "commands/data/row_listing.h"
 #include "commands/replies/aggregate_run.h"
 #include "commands/replies/scan_run.h"
 #include "commands/replies/visible_table.h"
@@ -55,6 +56,7 @@ AggregateLimits LimitsOf(const CommandContext& ctx, size_t work_bytes) {
 // A part of a table: what is done with all groups is another node's.
 void FoldAlone(const CallPiece& piece, ReadRequest* request, AggregateRequest* aggregate) {
   request->rows.seed = piece.seed;
+  if (piece.names_rows) NameRows(request);
   aggregate->having.clear();
   aggregate->fill = Fill::kNone;
   aggregate->sort.reset();
@@ -73,6 +75,7 @@ void CmdCAgg(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   const CallPiece* const piece = ctx.host.services().piece;
   const bool folds_piece = piece != nullptr;
+  if (folds_piece && piece->lists_rows) return ListRows(ctx, *table, *piece, &request);
   if (folds_piece) FoldAlone(*piece, &request, &aggregate);
   request.cells.access = ctx.rights;
   // What had to be looked at tells of what is hidden.

@@ -21,6 +21,7 @@
 #include "commands/catalog/command_form.h"
 #include "commands/cluster/call_piece.h"
 #include "commands/data/data_commands.h"
+#include "commands/data/row_listing.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/count_run.h"
 #include "commands/replies/near_task.h"
@@ -164,7 +165,8 @@ void CNearIndex(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   ASSIGN_OR_REPLY(ctx, std::unique_ptr<NearSearch> search,
                   ctx.store().NearIndex(*table, request.index, request.values, ctx.rights));
-  RunNear(ctx, *table, std::move(search), NearReply::kEntry);
+  const bool is_piece = ctx.host.services().piece != nullptr;
+  RunNear(ctx, *table, std::move(search), is_piece ? NearReply::kPlacedEntry : NearReply::kEntry);
 }
 
 void CmdCNear(CommandContext& ctx) {
@@ -316,9 +318,6 @@ void CmdCRows(CommandContext& ctx) {
   Run(ctx, *table, std::move(scan), std::move(options));
 }
 
-// In a cursor of table@snapshot where others have the number of a pinned view.
-constexpr uint64_t kFrozenPin{uint64_t{1} << 63};
-
 // Opens the scan of a CSCAN: from the start, from a cursor, over a pinned view.
 Result<std::unique_ptr<Scan>> OpenScan(CommandContext& ctx, Table& table,
                                        const ReadRequest& request, ScanRunOptions* options) {
@@ -422,18 +421,28 @@ std::optional<uint64_t> KnownCount(const CommandContext& ctx, const Table& table
   return std::nullopt;
 }
 
+// False: it has answered.
+[[gnu::cold]] bool CountPiece(CommandContext& ctx, Table& table, const CallPiece& piece,
+                              ReadRequest* request) {
+  request->rows.seed = piece.seed;
+  if (piece.names_rows) NameRows(request);
+  if (piece.lists_rows) ListRows(ctx, table, piece, request);
+  return !piece.lists_rows;
+}
+
 void CmdCCount(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kCount, ArgumentCursor(ctx.args, 2), &request));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
+  const CallPiece* const piece = ctx.host.services().piece;
+  if (piece != nullptr && !CountPiece(ctx, *table, *piece, &request)) [[unlikely]]
+    return;
   if (const std::optional<uint64_t> known = KnownCount(ctx, *table, request)) {
     return ctx.reply.Unsigned(*known);
   }
   request.rows.cells_wanted = request.by != CountBy::kRows;
   // A count is the same in any order, so rows may come in that of any index.
   request.rows.reordered_max = kUnlimited;
-  if (const CallPiece* const piece = ctx.host.services().piece; piece != nullptr) [[unlikely]]
-    request.rows.seed = piece->seed;
   request.cells.timestamps = false;
   request.cells.values = false;
   request.cells.access = ctx.rights;
@@ -540,6 +549,36 @@ constexpr Command kCellReadCommands[] = {
 };
 
 }  // namespace
+
+void ListRows(CommandContext& ctx, Table& table, const CallPiece& piece, ReadRequest* request) {
+  RowOptions& rows = request->rows;
+  rows.cells_wanted = false;
+  request->cells.values = false;
+  request->cells.timestamps = false;
+  request->cells.access = ctx.rights;
+  ScanRunOptions options;
+  options.keys_only = true;
+  options.draws_rows = DrawsRows(*request);
+  options.cursor_binding = ScanBinding(
+      table.schema().key.spec(), rows.index ? rows.index->name : std::string_view(), rows.reverse);
+  ReadPiece(piece, request, &options);
+  ScanCursor from;
+  if (!IsStartCursor(piece.cursor)) {
+    ASSIGN_OR_REPLY(ctx, from, DecodeCursor(piece.cursor, options.cursor_binding));
+  }
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
+                  ctx.store().ScanRows(table, rows, request->cells,
+                                       IsStartCursor(piece.cursor) ? nullptr : &from.position));
+  options.heat = HeatOfScan(ctx, table, rows);
+  Run(ctx, table, std::move(scan), std::move(options));
+}
+
+void NameRows(ReadRequest* request) {
+  request->rows.rows.clear();
+  request->rows.index.reset();
+  request->rows.each.reset();
+  request->rows.no_index = true;
+}
 
 std::span<const Command> CellReadCommands() { return kCellReadCommands; }
 

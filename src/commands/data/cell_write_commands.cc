@@ -23,6 +23,7 @@
 #include "commands/catalog/command_form.h"
 #include "commands/cluster/call_piece.h"
 #include "commands/data/data_commands.h"
+#include "commands/data/row_listing.h"
 #include "commands/replies/cell_reply.h"
 #include "commands/replies/change_task.h"
 #include "commands/replies/visible_table.h"
@@ -259,11 +260,14 @@ void CmdCUpdate(CommandContext& ctx) {
   ReadRequest request;
   REPLY_IF_ERROR(ctx, ParseUpdateOptions(&at, &request));
   REPLY_IF_ERROR(ctx, ParseUpdateOps(at, &update->write));
+  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
+  const CallPiece* const piece = ctx.host.services().piece;
+  if (piece != nullptr && piece->lists_rows) [[unlikely]]
+    return ListRows(ctx, *table, *piece, &request);
   update->rows = std::move(request.rows);
   update->rows_max = request.changes_max;
-  if (const CallPiece* const piece = ctx.host.services().piece; piece != nullptr) [[unlikely]]
+  if (piece != nullptr) [[unlikely]]
     update->rows_max = std::min(update->rows_max, piece->rows_max);
-  ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[1]));
   const Config& config = ctx.host.services().config;
   WorkMemory& work = ctx.host.services().work_memory;
   work.Configure(config.work_max_memory, config.maxmemory);

@@ -8,6 +8,7 @@
 #include "base/text/duration.h"
 #include "base/text/quote.h"
 #include "commands/arguments/schema_arguments.h"
+#include "commands/cluster/alter_wait.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/change_task.h"
@@ -59,7 +60,7 @@ void CmdFamilyAlter(CommandContext& ctx) {
       ctx, std::unique_ptr<SlicedChange> change,
       ctx.store().AlterFamily(*table, {.name = family.name, .options = std::move(family.options)},
                               ctx.rights));
-  RunChange(ctx, *table, std::move(change), ChangeReply::kOk, {});
+  RunChange(ctx, *table, std::move(change), ChangeReply::kOk, {}, AwaitSettled(ctx, *table));
 }
 
 void CmdFamilyDrop(CommandContext& ctx) {
@@ -112,7 +113,7 @@ struct FamilyInfo {
         order(family.order.spec()),
         versions("ALL"),
         ttl("NONE"),
-        gc(family.policy.is_expression() ? family.policy.text() : "NONE"),
+        gc(family.policy_said().is_expression() ? family.policy_said().text() : "NONE"),
         group(table.schema().groups[family.group].name),
         aggregate(FoldKindName(family.fold)),
         bucket(family.bucket_ms != 0 ? FormatDurationMs(family.bucket_ms) : "NONE"),
@@ -129,8 +130,9 @@ struct FamilyInfo {
       CELLAR_ASSERT(decoded);
       columns.emplace_back(std::move(qualifier), ValueTypeName(column.type));
     }
-    if (family.policy.versions() != 0) versions = std::to_string(family.policy.versions());
-    if (family.policy.ttl_ms() != 0) ttl = FormatDurationMs(family.policy.ttl_ms());
+    const RetentionPolicy& policy = family.policy_said();
+    if (policy.versions() != 0) versions = std::to_string(policy.versions());
+    if (policy.ttl_ms() != 0) ttl = FormatDurationMs(policy.ttl_ms());
   }
 
   void Reply(ReplyWriter& reply, uint64_t cells) const {

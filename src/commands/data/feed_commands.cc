@@ -4,11 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/ascii.h"
 #include "commands/arguments/feed_arguments.h"
 #include "commands/arguments/schema_arguments.h"
+#include "commands/arguments/syntax_error.h"
+#include "commands/cluster/feed_move.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/feeds/feed_access.h"
+#include "commands/feeds/feed_part_task.h"
 #include "commands/feeds/feed_task.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/reports/help.h"
@@ -39,6 +43,7 @@ void CmdFeedDrop(CommandContext& ctx) {
   if (feed == nullptr) {
     ctx.DependsOn(ctx.store().schema_lsn());
     REPLY_IF_ERROR(ctx, FindFeed(ctx, ctx.args[2]).status());
+    return ctx.Fail("ERR a feed is dropped at all sets: FEED DROP without '@'");
   }
   REPLY_IF_ERROR(ctx, CheckMayMakeFeed(ctx.rights, *feed));
   // The event names the feed when it is gone.
@@ -60,6 +65,15 @@ void CmdFeedList(CommandContext& ctx) {
 }
 
 void CmdFeedInfo(CommandContext& ctx) { RunFeedFigures(ctx, ctx.args[2], FeedFigures::kFeedInfo); }
+
+void CmdFeedResolved(CommandContext& ctx) {
+  const bool now = ctx.args.size() > 3;
+  if (now && (ctx.args.size() > 4 || !EqualsIgnoreCase(ctx.args[3], "NOW")))
+    return ctx.Fail(UnexpectedWord(ctx.args[3], "NOW"));
+  RunFeedResolved(ctx, ctx.args[2], now);
+}
+
+constexpr KeySpec kFeedAsked{.first = 2, .access = KeyAccess::kRead};
 
 constexpr Command kFeedRows[] = {
     {.name = "create",
@@ -102,6 +116,47 @@ constexpr Command kFeedRows[] = {
      .complexity = "O(n) in the bytes of log that nobody has counted yet",
      .syntax = "feed",
      .handler = CmdFeedInfo},
+    {.name = "resolved",
+     .arity = -3,
+     .flags = kReadonly,
+     .categories = kCategorySchema | kCategoryStream,
+     .feeds = {.first = 2, .access = KeyAccess::kRead},
+     .group = "stream",
+     .summary = "Returns an id up to which a feed is complete: no entry to come has a smaller one.",
+     .complexity = "O(1); with NOW perhaps a record in the log",
+     .syntax = "feed [NOW]",
+     .handler = CmdFeedResolved},
+    {.name = "move",
+     .arity = 5,
+     .flags = kWrite,
+     .categories = kCategorySchema | kCategoryDangerous,
+     .feeds = {.first = 2, .access = KeyAccess::kReadWrite},
+     .group = "stream",
+     .summary = "Moves the groups of a feed that goes over several sets to another set.",
+     .complexity = "O(n) in what is pending in them",
+     .syntax = "feed TO set",
+     .handler = CmdFeedMove},
+    {.name = "entries",
+     .arity = -3,
+     .flags = kReadonly,
+     .categories = kCategorySchema | kCategoryStream,
+     .feeds = kFeedAsked,
+     .group = "stream",
+     .summary = "Returns those entries of a feed that have one of some ids, and up to which id it "
+                "has dropped its entries.",
+     .complexity = "O(n) in the bytes of log around them",
+     .syntax = "feed [JUSTID] [id...]",
+     .handler = RunFeedEntries},
+    {.name = "behind",
+     .arity = -3,
+     .flags = kReadonly,
+     .categories = kCategorySchema | kCategoryStream,
+     .feeds = kFeedAsked,
+     .group = "stream",
+     .summary = "Returns how many entries a feed has told, and how many of them are behind ids.",
+     .complexity = "O(n) in the bytes of log behind the first of them",
+     .syntax = "feed [id...]",
+     .handler = RunFeedBehind},
     HelpSubcommand("stream"),
 };
 

@@ -6,6 +6,8 @@
 
 #include "base/text/duration.h"
 #include "commands/arguments/group_arguments.h"
+#include "commands/cluster/whole_groups.h"
+#include "commands/cluster/whole_groups_info.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/feeds/feed_access.h"
@@ -21,28 +23,36 @@ namespace {
 
 int64_t NowMs(const CommandContext& ctx) { return ctx.store().now_micros() / kMicrosPerMs; }
 
-const FeedGroup* FindGroup(const CommandContext& ctx, const Feed& feed, std::string_view group) {
-  return ctx.store().engine().feeds().groups().Find(feed.id, group);
+// A feed and one of its groups, as a command names them.
+struct Named {
+  const Feed* feed{nullptr};
+  uint64_t groups{0};               // what FeedGroups calls those of the feed
+  const FeedGroup* group{nullptr};  // null: there is none
+  bool is_whole() const { return groups != feed->id; }
+};
+// NOFEED, NOPERM; TRYAGAIN: its groups are not here.
+Result<Named> FindNamed(CommandContext& ctx, std::string_view word, std::string_view group) {
+  Named named;
+  ASSIGN_OR_RETURN(named.feed, FindFeed(ctx, word));
+  ASSIGN_OR_RETURN(named.groups, FindGroupsOf(ctx.host, *named.feed, word));
+  named.group = ctx.store().engine().feeds().groups().Find(named.groups, group);
+  return named;
 }
 
 // The feed of args[2]; its group of args[3], or NOGROUP.
-struct Named {
-  const Feed* feed;
-  const FeedGroup* group;
-};
 Result<Named> FindNamed(CommandContext& ctx) {
   // Groups have no number of their own: the reply waits for the newest record.
   ctx.DependsOn(ctx.store().last_lsn());
-  ASSIGN_OR_RETURN(const Feed* const feed, FindFeed(ctx, ctx.args[2]));
-  const FeedGroup* const group = FindGroup(ctx, *feed, ctx.args[3]);
-  if (group == nullptr) return NoGroup(ctx.args[2], ctx.args[3]);
-  return Named{feed, group};
+  ASSIGN_OR_RETURN(const Named named, FindNamed(ctx, ctx.args[2], ctx.args[3]));
+  if (named.group == nullptr) return NoGroup(ctx.args[2], ctx.args[3]);
+  return named;
 }
 
 // Logs the changes and tells of them.
-Status Change(CommandContext& ctx, const Feed& feed, std::string_view group,
+Status Change(CommandContext& ctx, const Named& named, std::string_view group,
               const FeedGroupChanges& changes, std::string_view event) {
-  RETURN_IF_ERROR(ctx.store().ChangeFeedGroup(feed.id, group, changes));
+  const Feed& feed = *named.feed;
+  RETURN_IF_ERROR(ctx.store().ChangeFeedGroup(named.groups, group, changes));
   ctx.DependsOn(ctx.store().last_lsn());
   if (!event.empty()) NotifyTable(ctx.host, kNotifyTable, event, feed.keyspace, feed.name);
   return Status::Ok();
@@ -50,16 +60,16 @@ Status Change(CommandContext& ctx, const Feed& feed, std::string_view group,
 
 // --- XGROUP
 
-void CmdXGroupCreate(CommandContext& ctx) { RunGroupStart(ctx, GroupStart::kCreate); }
-void CmdXGroupSetId(CommandContext& ctx) { RunGroupStart(ctx, GroupStart::kSetId); }
+void CmdXGroupCreate(CommandContext& ctx) { RunGroupStart(ctx, GroupStart::kCreate, OpenGroups); }
+void CmdXGroupSetId(CommandContext& ctx) { RunGroupStart(ctx, GroupStart::kSetId, OpenGroups); }
 
 void CmdXGroupDestroy(CommandContext& ctx) {
   ctx.DependsOn(ctx.store().last_lsn());
-  ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, ctx.args[2]));
-  if (FindGroup(ctx, *feed, ctx.args[3]) == nullptr) return ctx.reply.Integer(0);
+  ASSIGN_OR_REPLY(ctx, const Named named, FindNamed(ctx, ctx.args[2], ctx.args[3]));
+  if (named.group == nullptr) return ctx.reply.Integer(0);
   FeedGroupChanges changes;
   changes.Destroy();
-  REPLY_IF_ERROR(ctx, Change(ctx, *feed, ctx.args[3], changes, "xgroup-destroy"));
+  REPLY_IF_ERROR(ctx, Change(ctx, named, ctx.args[3], changes, "xgroup-destroy"));
   ctx.host.WakeTasks();  // those that wait for the group look again
   ctx.reply.Integer(1);
 }
@@ -70,7 +80,7 @@ void CmdXGroupCreateConsumer(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, CheckNewConsumer(*named.group, ctx.args[4]));
   FeedGroupChanges changes;
   changes.AddConsumer(ctx.args[4], NowMs(ctx));
-  REPLY_IF_ERROR(ctx, Change(ctx, *named.feed, ctx.args[3], changes, "xgroup-createconsumer"));
+  REPLY_IF_ERROR(ctx, Change(ctx, named, ctx.args[3], changes, "xgroup-createconsumer"));
   ctx.reply.Integer(1);
 }
 
@@ -81,7 +91,7 @@ void CmdXGroupDelConsumer(CommandContext& ctx) {
   const size_t pending = consumer->pending.size();
   FeedGroupChanges changes;
   changes.DropConsumer(ctx.args[4]);
-  REPLY_IF_ERROR(ctx, Change(ctx, *named.feed, ctx.args[3], changes, "xgroup-delconsumer"));
+  REPLY_IF_ERROR(ctx, Change(ctx, named, ctx.args[3], changes, "xgroup-delconsumer"));
   ctx.reply.Unsigned(pending);
 }
 
@@ -89,44 +99,44 @@ void CmdXGroupDelConsumer(CommandContext& ctx) {
 
 void CmdXReadGroup(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const GroupReadRequest request, ParseGroupRead(ArgumentCursor(ctx.args, 1)));
-  RunGroupRead(ctx, request);
+  RunGroupRead(ctx, request, OpenGroups);
 }
 
 void CmdXAck(CommandContext& ctx) {
   ctx.DependsOn(ctx.store().last_lsn());
-  ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, ctx.args[1]));
-  const FeedGroup* const group = FindGroup(ctx, *feed, ctx.args[2]);
-  if (group == nullptr) return ctx.reply.Integer(0);
+  ASSIGN_OR_REPLY(ctx, const Named named, FindNamed(ctx, ctx.args[1], ctx.args[2]));
+  if (named.group == nullptr) return ctx.reply.Integer(0);
   // All words are read before anything is logged: a bad one refuses the whole command. An id that
   // is given twice is acknowledged once.
   std::vector<FeedId> ids;
   for (const std::string_view word : ctx.args.subspan(3)) {
     ASSIGN_OR_REPLY(ctx, const FeedId id, ParseFeedId(word, 0));
-    if (group->pending.contains(id)) ids.push_back(id);
+    const FeedId known = named.is_whole() ? WholeIdOf(id) : id;
+    if (named.group->pending.contains(known)) ids.push_back(known);
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   if (ids.empty()) return ctx.reply.Integer(0);
   FeedGroupChanges changes;
   changes.Forget(ids);
-  REPLY_IF_ERROR(ctx, Change(ctx, *feed, ctx.args[2], changes, {}));
+  REPLY_IF_ERROR(ctx, Change(ctx, named, ctx.args[2], changes, {}));
   ctx.reply.Unsigned(ids.size());
 }
 
 void CmdXClaim(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, ctx.args[1]));
-  if (FindGroup(ctx, *feed, ctx.args[2]) == nullptr)
-    return ctx.Fail(NoGroupOfKey(ctx.args[1], ctx.args[2], ""));
+  ASSIGN_OR_REPLY(ctx, const Named named, FindNamed(ctx, ctx.args[1], ctx.args[2]));
+  if (named.group == nullptr) return ctx.Fail(NoGroupOfKey(ctx.args[1], ctx.args[2], ""));
   ASSIGN_OR_REPLY(ctx, ClaimRequest request, ParseClaim(ctx.args.subspan(4), NowMs(ctx)));
-  RunClaim(ctx, std::move(request));
+  ASSIGN_OR_REPLY(ctx, auto source, OpenGroups(ctx, *named.feed, ctx.args[1]));
+  RunClaim(ctx, std::move(source), std::move(request));
 }
 
 void CmdXAutoClaim(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const AutoClaimRequest request, ParseAutoClaim(ctx.args.subspan(4)));
-  ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, ctx.args[1]));
-  if (FindGroup(ctx, *feed, ctx.args[2]) == nullptr)
-    return ctx.Fail(NoGroupOfKey(ctx.args[1], ctx.args[2], ""));
-  RunAutoClaim(ctx, request);
+  ASSIGN_OR_REPLY(ctx, const Named named, FindNamed(ctx, ctx.args[1], ctx.args[2]));
+  if (named.group == nullptr) return ctx.Fail(NoGroupOfKey(ctx.args[1], ctx.args[2], ""));
+  ASSIGN_OR_REPLY(ctx, auto source, OpenGroups(ctx, *named.feed, ctx.args[1]));
+  RunAutoClaim(ctx, std::move(source), request);
 }
 
 // --- XPENDING
@@ -198,11 +208,14 @@ void CmdXPending(CommandContext& ctx) {
     ASSIGN_OR_REPLY(ctx, request, ParsePending(ctx.args.subspan(3)));
   }
   ctx.DependsOn(ctx.store().last_lsn());
-  ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, ctx.args[1]));
-  const FeedGroup* const group = FindGroup(ctx, *feed, ctx.args[2]);
-  if (group == nullptr) return ctx.Fail(NoGroupOfKey(ctx.args[1], ctx.args[2], ""));
-  if (extended) return ReplyPending(ctx, *group, request);
-  ReplySummary(ctx, *group);
+  ASSIGN_OR_REPLY(ctx, const Named named, FindNamed(ctx, ctx.args[1], ctx.args[2]));
+  if (named.group == nullptr) return ctx.Fail(NoGroupOfKey(ctx.args[1], ctx.args[2], ""));
+  if (named.is_whole()) {
+    request.range.after = WholeIdOf(request.range.after);
+    if (request.range.to != FeedId::Max()) request.range.to = WholeIdOf(request.range.to);
+  }
+  if (extended) return ReplyPending(ctx, *named.group, request);
+  ReplySummary(ctx, *named.group);
 }
 
 constexpr KeySpec kFeedRead{.first = 1, .access = KeyAccess::kRead};
@@ -328,7 +341,11 @@ constexpr Command kGroupCommands[] = {
 
 }  // namespace
 
-void CmdXInfoGroups(CommandContext& ctx) { RunGroupsInfo(ctx); }
+void CmdXInfoGroups(CommandContext& ctx) {
+  ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, ctx.args[2]));
+  if (IsWholeFeed(ctx.host, *feed, ctx.args[2])) return RunWholeGroupsInfo(ctx);
+  RunGroupsInfo(ctx);
+}
 
 void CmdXInfoConsumers(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const Named named, FindNamed(ctx));

@@ -15,6 +15,8 @@
 #include "commands/arguments/schema_arguments.h"
 #include "commands/arguments/snapshot_arguments.h"
 #include "commands/arguments/syntax_error.h"
+#include "commands/cluster/copy_cut.h"
+#include "commands/cluster/snapshot_cut.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/change_task.h"
@@ -28,6 +30,7 @@
 #include "engine/feeds/feed.h"
 #include "engine/schema/column_set.h"
 #include "engine/state/snapshot_set.h"
+#include "store/frozen_tables.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -98,6 +101,21 @@ void CmdSnapshotCreate(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const std::vector<const Table*> tables,
                   TablesToKeep(ctx, name.keyspace, request));
   Store& store = ctx.store();
+  if (SnapshotsAreOfSets(ctx)) {
+    ClusterSnapshot snapshot{.keyspace = std::string(name.keyspace),
+                             .name = std::string(name.table),
+                             .tables = {},
+                             .all_tables = !request.names_tables && ctx.rights == nullptr,
+                             .ttl_micros = request.ttl_ms * kMicrosOfMs,
+                             .replace = request.replace};
+    // Of who may not do everything, those that he may.
+    if (!snapshot.all_tables)
+      for (const Table* table : tables) snapshot.tables.push_back(table->name());
+    REPLY_IF_ERROR(ctx, FrozenTables(store).CheckName(
+                            name.keyspace, name.table,
+                            request.replace ? Store::Overwrite::kYes : Store::Overwrite::kNo));
+    return CreateClusterSnapshot(ctx, std::move(snapshot));
+  }
   REPLY_IF_ERROR(
       ctx, store.CreateSnapshot(name.keyspace, name.table, tables, request.ttl_ms * kMicrosOfMs,
                                 request.replace ? Store::Overwrite::kYes : Store::Overwrite::kNo));
@@ -120,6 +138,7 @@ Result<const NamedSnapshot*> FindVisible(CommandContext& ctx) {
   ctx.DependsOn(ctx.store().schema_lsn());
   ASSIGN_OR_RETURN(const NamedSnapshot* snapshot,
                    ctx.store().FindSnapshot(name.keyspace, name.table));
+  if (IsCursorName(snapshot->name)) return CheckSnapshotName(snapshot->name);
   return Sees(ctx, *snapshot) ? Result(snapshot) : NoPermission();
 }
 
@@ -139,7 +158,7 @@ void CmdSnapshotList(CommandContext& ctx) {
   ctx.DependsOn(ctx.store().schema_lsn());
   std::vector<std::string_view> names;
   for (const NamedSnapshot* snapshot : ctx.store().engine().snapshots().In(ctx.session.keyspace)) {
-    if (Sees(ctx, *snapshot)) names.push_back(snapshot->name);
+    if (Sees(ctx, *snapshot) && !IsCursorName(snapshot->name)) names.push_back(snapshot->name);
   }
   ReplyNames(ctx.reply, names);
 }
@@ -152,8 +171,9 @@ class SnapshotInfoTask final : public Task {
         created_micros_(snapshot.created_micros),
         depends_on_(ctx.store().schema_lsn()) {
     if (snapshot.ttl_micros > 0) {
+      // A cut may be a little ahead of this node's clock.
       const int64_t left = snapshot.due_micros() - ctx.store().now_micros();
-      ttl_ms_ = std::max<int64_t>(left, 0) / kMicrosOfMs;
+      ttl_ms_ = std::clamp<int64_t>(left, 0, snapshot.ttl_micros) / kMicrosOfMs;
     }
     for (const auto& [name, table] : snapshot.tables) {
       if (ctx.rights != nullptr && !ctx.rights->Sees(*table)) continue;
@@ -239,7 +259,11 @@ class SnapshotInfoTask final : public Task {
 };
 
 void CmdSnapshotInfo(CommandContext& ctx) {
+  if (!CheckInfoWords(ctx)) return;
+  const bool is_local = ctx.args.size() > 3;
   ASSIGN_OR_REPLY(ctx, const NamedSnapshot* const snapshot, FindVisible(ctx));
+  if (!is_local && !ctx.session.exec_running && SnapshotsAreOfSets(ctx))
+    return DescribeClusterSnapshot(ctx, ctx.args[2]);
   auto task = std::make_unique<SnapshotInfoTask>(ctx, *snapshot);
   if (task->counts()) return ctx.Continue(std::move(task));
   task->Reply(ctx.reply);
@@ -300,6 +324,12 @@ void CmdCopy(CommandContext& ctx) {
   if (engine.feeds().Find(to.keyspace, to.table) != nullptr) return ctx.Fail(Status::WrongKind());
   if (!request.replace && engine.FindTable(to.keyspace, to.table) != nullptr)
     return ctx.reply.Integer(0);
+  if (SnapshotsAreOfSets(ctx)) {
+    return CopyClusterTable(ctx, *source,
+                            {.keyspace = std::string(to.keyspace),
+                             .name = std::string(to.table),
+                             .replace = request.replace});
+  }
   ASSIGN_OR_REPLY(
       ctx, std::unique_ptr<SlicedChange> change,
       ctx.store().CopyTable(*source, to.keyspace, to.table,
@@ -336,13 +366,13 @@ constexpr Command kSnapshotRows[] = {
      .syntax = "",
      .handler = CmdSnapshotList},
     {.name = "info",
-     .arity = 3,
+     .arity = -3,
      .flags = kReadonly,
      .categories = kCategorySchema,
      .group = "schema",
      .summary = "Returns when a snapshot was made, its tables, and the memory that it needs.",
      .complexity = "O(1), or O(n) in the number of cells if cells can expire",
-     .syntax = "snapshot",
+     .syntax = "snapshot [LOCAL]",
      .handler = CmdSnapshotInfo},
     HelpSubcommand("schema"),
 };

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "commands/arguments/feed_arguments.h"
+#include "commands/cluster/whole_groups_info.h"
 #include "commands/data/data_commands.h"
 #include "commands/feeds/feed_access.h"
 #include "commands/feeds/feed_task.h"
@@ -24,16 +25,10 @@ void CmdXRead(CommandContext& ctx) {
 }
 
 void ReadRange(CommandContext& ctx, FeedOrder order) {
-  const bool forward = order == FeedOrder::kOldestFirst;
-  ASSIGN_OR_REPLY(ctx, const FeedRange range,
-                  ParseFeedRange(ctx.args[forward ? 2 : 3], ctx.args[forward ? 3 : 2]));
-  uint64_t count = kFeedEntriesDefault;
-  ArgumentCursor at(ctx.args, 4);
-  while (!at.done()) {
-    if (!at.TakeWord("COUNT")) return ctx.SyntaxError();
-    ASSIGN_OR_REPLY(ctx, const int64_t wanted, at.TakeInteger());
-    count = wanted <= 0 ? 0 : std::min(static_cast<uint64_t>(wanted), kFeedEntriesMax);
-  }
+  FeedRange range;
+  uint64_t count = 0;
+  REPLY_IF_ERROR(ctx,
+                 ParseFeedRangeWords(ctx.args, order == FeedOrder::kNewestFirst, &range, &count));
   // A COUNT of 0 or less reads nothing, as in Redis. A feed that is not there is an error even so.
   if (count == 0) {
     REPLY_IF_ERROR(ctx, FindFeed(ctx, ctx.args[1]).status());
@@ -63,6 +58,8 @@ void CmdXInfoStream(CommandContext& ctx) {
     ASSIGN_OR_REPLY(ctx, const int64_t wanted, at.TakeInteger());
     if (wanted >= 0) count = static_cast<uint64_t>(wanted);
   }
+  ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, ctx.args[2]));
+  if (IsWholeFeed(ctx.host, *feed, ctx.args[2])) return RunWholeStreamFull(ctx, count);
   RunStreamFull(ctx, ctx.args[2], count);
 }
 

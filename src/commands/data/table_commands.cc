@@ -14,6 +14,7 @@
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
 #include "commands/replies/count_run.h"
+#include "commands/replies/row_sample.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/replies/visible_table.h"
 #include "commands/reports/help.h"
@@ -254,6 +255,7 @@ void CmdTableSample(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
   // Keys come from all over the table; that all of it may be read has been asked before
   // (KeyScope::kTable).
+  if (ctx.host.services().piece != nullptr) return ReplySamplePoints(ctx, *table, parts);
   ReplyNames(ctx.reply, ctx.store().SampleRows(*table, parts));
 }
 

@@ -71,6 +71,24 @@ void TellOfAttack(ServerStats& stats, const Session& session, int64_t now_micros
   });
 }
 
+// Whether there is nothing to do for it in a set that has no table yet, and is to have none of its
+// own.
+bool ConcernsTable(const CommandEntry& command) {
+  return !command.row->keys.none() && command.reach != CommandReach::kNode &&
+         command.reach != CommandReach::kUsers;
+}
+
+std::string AwaitingText(const SetNode& set, uint64_t own_node) {
+  const SetMember* const own = set.set().members().Find(own_node);
+  const auto leader = set.KnownLeader();
+  std::string at = "an unknown address";
+  if (leader)
+    at = fmt::format("{}:{}", leader->host, leader->port);
+  else if (own != nullptr)
+    at = fmt::format("{}:{}", own->host, own->port);
+  return fmt::format("CLUSTERDOWN set at {} waits for CLUSTER ADMIT", at);
+}
+
 // What outcomes are held against.
 [[maybe_unused]] bool BeginsWithError(const OutputBuffer& output, size_t position) {
   return output.size() > position && output.data()[position] == '-';
@@ -183,7 +201,13 @@ std::string Dispatcher::Refusal(Session& session, const CommandEntry& command, A
   if (host_.loading() && !command.Has(kLoading)) {
     return "LOADING Cellar is loading the dataset in memory";
   }
+  if (host_.awaits_cluster() && ConcernsTable(command)) [[unlikely]]
+    return AwaitingText(*host_.replication().set(), host_.replication().node());
   *way = WayOf(session, command, args);
+  const bool is_closed = host_.closed() && !command.Has(kStale) &&
+                         (Does(session, command, kWrite) || Does(session, command, kReadonly));
+  if (is_closed) [[unlikely]]
+    return "CLUSTERDOWN recovery: " + host_.services().cluster_view.closed;
   if (host_.restrains_writes() && *way == Way::kHere) [[unlikely]] {
     if (std::string refusal = ReplicaRefusal(session, command); !refusal.empty()) return refusal;
   }

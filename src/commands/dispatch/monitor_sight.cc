@@ -92,7 +92,9 @@ bool SeesFeeds(const Sight& sight) {
   // As many ids as names: else the command is refused, and one of the ids is a name.
   const bool whole = spec.keyword.empty() || feeds.back() + feeds.size() + 1 == sight.args.size();
   return whole && std::all_of(feeds.begin(), feeds.end(), [&sight](size_t at) {
-           const Feed* const feed = sight.host.store().FindFeed(sight.keyspace, sight.args[at]);
+           const std::optional<FeedWord> word = ParseFeedWord(sight.args[at]);
+           const Feed* const feed =
+               word ? sight.host.store().FindFeed(sight.keyspace, word->feed) : nullptr;
            return feed != nullptr && MayReadFeed(&sight.rights, *feed);
          });
 }

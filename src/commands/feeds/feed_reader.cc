@@ -62,6 +62,10 @@ FeedWait::FeedWait(const CommandContext& ctx, const std::optional<int64_t>& bloc
       ms == 0 ? std::numeric_limits<int64_t>::max() : ctx.now_micros + ms * kMicrosPerMs;
 }
 
+bool FeedWait::IsOver(const TaskContext& context, int64_t by_micros) const {
+  return waiting_ && (unblocked_ || context.now_micros - by_micros >= deadline_micros_);
+}
+
 bool FeedWait::Unblock(UnblockReason reason) {
   if (!waiting_) return false;
   unblocked_ = reason;
@@ -121,7 +125,7 @@ FeedName FeedTask::NameOf(const CommandContext& ctx, std::string_view word) {
 }
 
 Result<const Feed*> FeedTask::Find(FeedName* name) const {
-  const Feed* feed = host_.store().engine().feeds().Find(name->keyspace, name->name);
+  const Feed* feed = FeedNamed(host_.store(), name->keyspace, name->name);
   // One that was dropped and made anew has another id: for this reader it is gone.
   if (feed == nullptr || (name->id != 0 && name->id != feed->id)) {
     return Status::Error(ErrorCode::kNoFeed,
@@ -140,18 +144,35 @@ Result<const Feed*> FeedTask::Find(FeedName* name) const {
   return NoPermission();
 }
 
-Result<bool> FeedTask::Settle(const Feed& feed, const TaskBudget& budget) const {
+Result<bool> SettleFeed(FeedLog& log, const Feed& feed, const TaskBudget& budget) {
   for (;;) {
-    ASSIGN_OR_RETURN(const bool settled, feed_log().Settle(feed));
+    ASSIGN_OR_RETURN(const bool settled, log.Settle(feed));
     if (settled || budget.Spent()) return settled;
   }
 }
 
+Result<bool> FeedTask::Settle(const Feed& feed, const TaskBudget& budget) const {
+  return SettleFeed(feed_log(), feed, budget);
+}
+
+Result<const Feed*> FeedTask::FindSettled(FeedName* name, const TaskBudget& budget) const {
+  ASSIGN_OR_RETURN(const Feed* const feed, Find(name));
+  if (!name->settled) {
+    ASSIGN_OR_RETURN(name->settled, Settle(*feed, budget));
+  }
+  return name->settled ? feed : nullptr;
+}
+
 Status FeedTask::CheckKept(const Feed& feed, const FeedName& name, const FeedId& after) const {
-  const FeedId dropped = feed_log().DroppedOf(feed);
+  return CheckFeedKept(feed_log(), feed, name.word, after);
+}
+
+Status CheckFeedKept(const FeedLog& log, const Feed& feed, std::string_view word,
+                     const FeedId& after) {
+  const FeedId dropped = log.DroppedOf(feed);
   if (after >= dropped) return Status::Ok();
   return Status::Error(ErrorCode::kTrimmed,
-                       "feed " + Quote(name.word) + " has dropped entries up to " + dropped.text());
+                       "feed " + Quote(word) + " has dropped entries up to " + dropped.text());
 }
 
 }  // namespace cellar

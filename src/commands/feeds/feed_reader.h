@@ -64,8 +64,13 @@ class FeedWait {
   // Without `block_ms`, or in EXEC: not at all. 0: for ever.
   FeedWait(const CommandContext& ctx, const std::optional<int64_t>& block_ms);
 
+  bool blocks() const { return blocks_; }
   // There were no entries so far, and it waits for some.
   bool waiting() const { return waiting_; }
+  // Who is asked has not answered yet: it waits, as if there were no entries.
+  void BeginWaiting() { waiting_ = blocks_; }
+  // Its time is over while it waited, by so much.
+  bool IsOver(const TaskContext& context, int64_t by_micros) const;
   // False if it does not wait.
   bool Unblock(UnblockReason reason);
   // Replies the error that CLIENT UNBLOCK has asked for, if it has.
@@ -86,7 +91,15 @@ struct FeedName {
   std::string keyspace;
   std::string name;
   uint64_t id{0};  // once it has been found
+  bool settled{false};  // it is known what the feed has dropped
 };
+
+// True: it is known what the feed has dropped; nothing of it is told.
+Result<bool> SettleFeed(FeedLog& log, const Feed& feed, const TaskBudget& budget);
+
+// TRIMMED: entries behind `after` have been dropped.
+Status CheckFeedKept(const FeedLog& log, const Feed& feed, std::string_view word,
+                     const FeedId& after);
 
 class FeedTask : public Task {
  public:
@@ -104,8 +117,10 @@ class FeedTask : public Task {
 
   static FeedName NameOf(const CommandContext& ctx, std::string_view word);
   Result<const Feed*> Find(FeedName* name) const;
-  // Whether it is known what the feed has dropped; nothing of it is told.
+  // SettleFeed.
   Result<bool> Settle(const Feed& feed, const TaskBudget& budget) const;
+  // The feed once it is settled; null: another step goes on.
+  Result<const Feed*> FindSettled(FeedName* name, const TaskBudget& budget) const;
   // TRIMMED: entries behind `after` have been dropped.
   Status CheckKept(const Feed& feed, const FeedName& name, const FeedId& after) const;
 

@@ -13,6 +13,8 @@
 #include "base/text/duration.h"
 #include "commands/feeds/feed_access.h"
 #include "commands/feeds/feed_reader.h"
+#include "commands/session/services.h"
+#include "store/catalog_changes.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -27,7 +29,7 @@ class FeedReadTask final : public FeedTask {
     for (const FeedReadRequest::Stream& stream : request.streams) {
       Stream& added = streams_.emplace_back();
       added.name = NameOf(ctx, stream.name);
-      added.after = stream.after;
+      added.after = OwnId(ctx, stream.after);
       added.from_oldest = stream.from_oldest;
       added.from_end = stream.from_end;
       added.last_one = stream.last_one;
@@ -176,22 +178,20 @@ class FeedRangeTask final : public FeedTask {
   FeedRangeTask(CommandContext& ctx, std::string_view feed, const FeedRange& range, FeedOrder order,
                 uint64_t count)
       : FeedTask(ctx), name_(NameOf(ctx, feed)), range_(range), order_(order), count_(count) {
-    scan_.after = range.after;
-    scan_.to = range.to;
+    scan_.after = range_.after;
+    scan_.to = range_.to;
   }
 
   size_t reply_bytes() const override { return entries_.size(); }
 
  protected:
   Result<TaskProgress> Go(TaskContext& context) override {
-    ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
-    if (!settled_) {
-      ASSIGN_OR_RETURN(settled_, Settle(*feed, context.budget));
-      if (!settled_) return TaskProgress::kMore;
-      // A range that names where it begins would seem whole although its first entries are gone.
-      if (!range_.from_oldest && !range_.empty)
-        RETURN_IF_ERROR(CheckKept(*feed, name_, range_.after));
-    }
+    const bool was_settled = name_.settled;
+    ASSIGN_OR_RETURN(const Feed* const feed, FindSettled(&name_, context.budget));
+    if (feed == nullptr) return TaskProgress::kMore;
+    // A range that names where it begins would seem whole although its first entries are gone.
+    if (!was_settled && !range_.from_oldest && !range_.empty)
+      RETURN_IF_ERROR(CheckKept(*feed, name_, range_.after));
     bool done = range_.empty;
     while (!done) {
       ASSIGN_OR_RETURN(done, order_ == FeedOrder::kOldestFirst ? Read(*feed) : ReadBack(*feed));
@@ -234,7 +234,6 @@ class FeedRangeTask final : public FeedTask {
   const FeedOrder order_;
   const uint64_t count_;
   FeedScan scan_;
-  bool settled_{false};
   uint64_t told_{0};
   OutputBuffer entries_;
 };
@@ -251,12 +250,15 @@ class FeedFiguresTask final : public FeedTask {
 
  protected:
   Result<TaskProgress> Go(TaskContext& context) override {
-    ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
+    ASSIGN_OR_RETURN(const Feed* const feed, FindSettled(&name_, context.budget));
+    if (feed == nullptr) return TaskProgress::kMore;
     ASSIGN_OR_RETURN(const bool ready, Prepare(*feed, context.budget));
     if (!ready) return TaskProgress::kMore;
     feed_log().AskForSync();
     const FeedCounts counts = feed_log().CountsOf(*feed);
-    const FeedGroups::OfFeed* of_feed = host().store().engine().feeds().groups().Of(feed->id);
+    const uint64_t groups_id =
+        IsWholeFeed(host(), *feed, name_.word) ? WholeFeedGroups(feed->id) : feed->id;
+    const FeedGroups::OfFeed* of_feed = host().store().engine().feeds().groups().Of(groups_id);
     const size_t groups = of_feed == nullptr ? 0 : of_feed->size();
     switch (figures_) {
       case FeedFigures::kLength:
@@ -278,13 +280,9 @@ class FeedFiguresTask final : public FeedTask {
   }
 
  private:
-  // Settles, counts, then looks for the first entry and the last. Each of these may stop when the
+  // Counts, then looks for the first entry and the last. Each of these may stop when the
   // budget is spent, and goes on where it was.
   Result<bool> Prepare(const Feed& feed, const TaskBudget& budget) {
-    if (!settled_) {
-      ASSIGN_OR_RETURN(settled_, Settle(feed, budget));
-      if (!settled_) return false;
-    }
     for (;;) {
       ASSIGN_OR_RETURN(const bool counted, feed_log().Count(feed));
       if (counted) break;
@@ -382,11 +380,73 @@ class FeedFiguresTask final : public FeedTask {
   FeedName name_;
   const FeedFigures figures_;
   const bool sees_log_;
-  bool settled_{false};
   FeedScan first_scan_;
   FeedScan last_scan_;
   std::optional<FeedEntry> first_;
   std::optional<FeedEntry> last_;
+};
+
+// --- FEED RESOLVED
+
+class FeedResolvedTask final : public FeedTask {
+ public:
+  FeedResolvedTask(CommandContext& ctx, std::string_view feed, bool now)
+      : FeedTask(ctx),
+        name_(NameOf(ctx, feed)),
+        wanted_micros_(now ? ctx.now_micros : CatalogChanges(ctx.store()).last_commit_micros()),
+        deadline_micros_(ctx.host.clock().MonotonicMicros() + kPatienceMicros) {}
+
+ protected:
+  Result<TaskProgress> Go(TaskContext& context) override {
+    ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
+    ASSIGN_OR_RETURN(const FeedId end, feed_log().End());
+    Store& store = host().store();
+    // Who follows knows of no more than there is. What is known in the end is true, if too old for
+    // some: no record may be logged, or get to disk.
+    const bool is_known = end.micros() >= wanted_micros_ || store.following() ||
+                          context.budget.unlimited() ||
+                          host().clock().MonotonicMicros() >= deadline_micros_;
+    feed_log().AskForSync();
+    if (is_known) {
+      Reply(context, end);
+      return TaskProgress::kDone;
+    }
+    const int64_t last = CatalogChanges(store).last_commit_micros();
+    const bool may_log = last < wanted_micros_ && !has_logged_ && !host().writes_paused() &&
+                         context.now_micros - last >= kQuietMicros;
+    if (may_log) has_logged_ = CatalogChanges(store).LogQuiet(*feed).ok();
+    return TaskProgress::kWaiting;
+  }
+
+  void ForgetPlaces() override {}
+
+ private:
+  static constexpr int64_t kPatienceMicros{1'000'000};
+  // Who reads makes no more than a hundred records a second.
+  static constexpr int64_t kQuietMicros{10'000};
+
+  void Reply(TaskContext& context, const FeedId& id) const {
+    Store& store = host().store();
+    const ClusterState& cluster = store.engine().cluster();
+    // What is written from now on has no smaller time, whatever the clock does.
+    const int64_t now = std::max(context.now_micros, CatalogChanges(store).last_commit_micros());
+    ReplyWriter& reply = context.reply;
+    reply.Map(3);
+    reply.Bulk("id");
+    reply.Bulk(id.text());
+    reply.Bulk("now");
+    reply.Unsigned(static_cast<uint64_t>(now));
+    reply.Bulk("sets");
+    if (!cluster.active() || cluster.set != 0) return reply.NullArray();
+    const auto& sets = host().services().cluster_map.Sets(store);
+    reply.Array(sets.size());
+    for (const auto& set : sets) reply.Unsigned(set.number);
+  }
+
+  FeedName name_;
+  const int64_t wanted_micros_;
+  const int64_t deadline_micros_;  // monotonic
+  bool has_logged_{false};
 };
 
 }  // namespace
@@ -405,7 +465,16 @@ void RunFeedRead(CommandContext& ctx, const FeedReadRequest& request) {
 void RunFeedRange(CommandContext& ctx, std::string_view feed, const FeedRange& range,
                   FeedOrder order, uint64_t count) {
   REPLY_IF_ERROR(ctx, FindFeed(ctx, feed).status());
-  ctx.Continue(std::make_unique<FeedRangeTask>(ctx, feed, range, order, count));
+  FeedRange own = range;
+  own.after = OwnId(ctx, range.after);
+  own.to = OwnId(ctx, range.to);
+  own.empty = own.empty || own.to <= own.after;
+  ctx.Continue(std::make_unique<FeedRangeTask>(ctx, feed, own, order, count));
+}
+
+void RunFeedResolved(CommandContext& ctx, std::string_view feed, bool now) {
+  REPLY_IF_ERROR(ctx, FindFeed(ctx, feed).status());
+  ctx.Continue(std::make_unique<FeedResolvedTask>(ctx, feed, now));
 }
 
 void RunFeedFigures(CommandContext& ctx, std::string_view feed, FeedFigures figures) {

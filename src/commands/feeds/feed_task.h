@@ -23,4 +23,9 @@ void RunFeedRange(CommandContext& ctx, std::string_view feed, const FeedRange& r
 enum class FeedFigures : uint8_t { kLength, kStreamInfo, kFeedInfo };
 void RunFeedFigures(CommandContext& ctx, std::string_view feed, FeedFigures figures);
 
+// FEED RESOLVED: replies an id behind all entries that there are, once all is on disk that has been
+// written; no entry to come has a smaller one. `now`: it is one of now at least, for which a record
+// is logged if nothing else is. At set 0 of a cluster also which sets there are.
+void RunFeedResolved(CommandContext& ctx, std::string_view feed, bool now);
+
 }  // namespace cellar

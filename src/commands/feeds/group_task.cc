@@ -16,8 +16,10 @@
 #include "commands/config/config.h"
 #include "commands/feeds/feed_access.h"
 #include "commands/feeds/feed_reader.h"
+#include "commands/feeds/group_source.h"
 #include "commands/session/services.h"
 #include "commands/session/table_events.h"
+#include "store/catalog_changes.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -29,16 +31,22 @@ class GroupTask : public FeedTask {
   GroupTask(CommandContext& ctx, std::string_view group) : FeedTask(ctx), group_(group) {}
 
   const std::string& group() const { return group_; }
-  const FeedGroup* FindGroup(const Feed& feed) const {
-    return host().store().engine().feeds().groups().Find(feed.id, group_);
+  // Null: there is none of that name. TRYAGAIN: it is not here.
+  Result<const FeedGroup*> FindGroup(const Feed& feed, const GroupSource& source) const {
+    RETURN_IF_ERROR(source.CheckHere(feed));
+    return host().store().engine().feeds().groups().Find(source.GroupsOf(feed), group_);
   }
   int64_t now_ms() const { return host().store().now_micros() / kMicrosPerMs; }
 
+  // Writes have been paused while it asked other sets.
+  bool IsHeldBack(const TaskContext& context) const {
+    return host().writes_paused() && !context.budget.unlimited();
+  }
   // Logs the changes, if there are any.
-  Status Change(const Feed& feed, const FeedGroupChanges& changes) {
+  Status Change(const Feed& feed, const GroupSource& source, const FeedGroupChanges& changes) {
     CELLAR_ASSERT(!adds_consumer_ || !changes.empty());
     if (changes.empty()) return Status::Ok();
-    RETURN_IF_ERROR(host().store().ChangeFeedGroup(feed.id, group_, changes));
+    RETURN_IF_ERROR(host().store().ChangeFeedGroup(source.GroupsOf(feed), group_, changes));
     // The consumer is there only now, so it is told only now.
     if (std::exchange(adds_consumer_, false))
       NotifyTable(host(), kNotifyTable, "xgroup-createconsumer", feed.keyspace, feed.name);
@@ -73,23 +81,21 @@ class GroupTask : public FeedTask {
 class FoundEntries final : public FeedSink {
  public:
   // `ids` ascend. `more`: elements that follow each entry in the reply, which are not in Find's.
-  void Begin(std::vector<FeedId> ids, uint64_t more = 0) {
+  void Begin(std::unique_ptr<EntryFinder> finder, std::vector<FeedId> ids, uint64_t more = 0) {
     CELLAR_DEBUG_ASSERT(std::is_sorted(ids.begin(), ids.end()));
     CELLAR_ASSERT(next_ == 0);
     CELLAR_ASSERT(found_.empty());
+    finder_ = std::move(finder);
     ids_ = std::move(ids);
     more_ = more;
   }
-  // True: all has been looked for, or there are enough.
-  Result<bool> Look(FeedLog& log, const Feed& feed, FeedDecoder::Fields fields,
-                    const TaskBudget& budget) {
-    while (!done_) {
-      ASSIGN_OR_RETURN(done_, log.Find(feed, ids_, fields, &next_, &scan_, this));
-      if (!done_ && budget.Spent()) return false;
-    }
-    return true;
+  // True: all has been looked for, or there are enough. REQUIRES: it has begun.
+  Result<bool> Look(const Feed& feed, const TaskBudget& budget) {
+    return finder_->Look(feed, ids_, &next_, this, budget);
   }
-  void ForgetPlaces() { scan_.place = {}; }
+  void ForgetPlaces() {
+    if (finder_ != nullptr) finder_->ForgetPlace();
+  }
 
   bool OnEntry(const FeedEntry& entry) override {
     OutputBuffer text;
@@ -110,13 +116,16 @@ class FoundEntries final : public FeedSink {
     return found == found_.end() ? nullptr : &found->second;
   }
   size_t bytes() const { return bytes_; }
+  // With what its finder holds.
+  size_t memory_bytes() const {
+    return bytes_ + (finder_ == nullptr ? 0 : finder_->memory_bytes());
+  }
 
  private:
+  std::unique_ptr<EntryFinder> finder_;
   std::vector<FeedId> ids_;
   uint64_t more_{0};
   size_t next_{0};
-  bool done_{false};
-  FeedScan scan_;
   size_t bytes_{0};
   std::map<FeedId, std::string> found_;
 };
@@ -132,24 +141,34 @@ class GroupReadTask final : public GroupTask {
     std::string_view name;
     bool news{false};  // `>`
     FeedId after;
+    std::unique_ptr<GroupSource> source;
   };
 
-  GroupReadTask(CommandContext& ctx, const GroupReadRequest& request, const std::vector<From>& from)
+  GroupReadTask(CommandContext& ctx, const GroupReadRequest& request, std::vector<From> from)
       : GroupTask(ctx, request.group),
         consumer_(request.consumer),
         count_(request.count),
         no_ack_(request.no_ack),
         claim_idle_ms_(request.claim_idle_ms),
         wait_(ctx, request.block_ms) {
-    for (const From& one : from) {
+    for (From& one : from) {
       Stream& added = streams_.emplace_back();
       added.name = NameOf(ctx, one.name);
       added.news = one.news;
       added.after = one.after;
+      added.source = std::move(one.source);
     }
   }
 
   size_t reply_bytes() const override { return bytes_; }
+  size_t memory_bytes() const override {
+    size_t bytes = bytes_;
+    for (const Stream& stream : streams_) {
+      bytes += stream.source->memory_bytes() + stream.history.memory_bytes() +
+               stream.idle.entries.memory_bytes();
+    }
+    return bytes;
+  }
   bool Unblock(UnblockReason reason) override { return wait_.Unblock(reason); }
 
  protected:
@@ -162,14 +181,25 @@ class GroupReadTask final : public GroupTask {
           "replica?)");
       return TaskProgress::kDone;
     }
-    // The dispatcher held the command back while writes were paused; one that waits must ask
-    // itself.
-    const bool paused = wait_.waiting() && host().writes_paused();
+    // The dispatcher held the command back while writes were paused; one that has waited, for
+    // entries or for other sets, must ask itself.
+    const bool paused = IsHeldBack(context);
+    if (paused && !wait_.waiting()) return TaskProgress::kWaiting;
     for (; !paused && current_ < streams_.size(); ++current_) {
       if (bytes_ >= kFeedReplyBytesMax) break;
-      ASSIGN_OR_RETURN(const bool read, ReadStream(&streams_[current_], context.budget));
-      if (!read) return TaskProgress::kMore;
+      Stream& stream = streams_[current_];
+      const Result<bool> read = ReadStream(&stream, context.budget);
+      // What it has got so far is its consumer's, and so are the entries of streams before it.
+      const bool is_away = stream.source->TakeIsAway() && (wait_.blocks() || HasTold());
+      if (!read.ok() && !is_away) return read.status();
+      if (!read.ok() || *read) continue;
+      const TaskProgress unfinished = stream.source->unfinished();
+      if (unfinished == TaskProgress::kMore) return unfinished;
+      // Others are asked, who may not answer for as long as they like.
+      wait_.BeginWaiting();
+      if (!wait_.IsOver(context, has_looked_ ? 0 : kFirstLookMicros)) return unfinished;
     }
+    has_looked_ = true;
     const auto told = std::count_if(streams_.begin(), streams_.end(), IsTold);
     if (told > 0) {
       Reply(context.reply, static_cast<uint64_t>(told));
@@ -188,7 +218,7 @@ class GroupReadTask final : public GroupTask {
 
   void ForgetPlaces() override {
     for (Stream& stream : streams_) {
-      stream.scan.place = {};
+      stream.source->ForgetPlaces();
       stream.history.ForgetPlaces();
       stream.idle.entries.ForgetPlaces();
     }
@@ -208,20 +238,25 @@ class GroupReadTask final : public GroupTask {
   struct Stream {
     FeedName name;
     bool news{false};
-    FeedId after;  // of what is pending with him; of what is new: the group's last one, as seen
+    FeedId after;  // of what is pending with him
+    std::unique_ptr<GroupSource> source;
     Phase phase{Phase::kSettle};
-    FeedScan scan;
     FoundEntries history;
     OutputBuffer entries;
     uint64_t count{0};
-    bool looked{false};  // at what is pending
+    bool looks{false};  // at what is pending
+    bool looked{false};
     Idle idle;
   };
 
+  // Who waits for sets that have not answered waits at first for a moment more.
+  static constexpr int64_t kFirstLookMicros{1'000'000};
+
   static bool IsTold(const Stream& stream) { return stream.count > 0 || stream.looked; }
+  bool HasTold() const { return std::any_of(streams_.begin(), streams_.end(), IsTold); }
 
   Result<const FeedGroup*> GroupOf(const Feed& feed, const Stream& stream) const {
-    const FeedGroup* group = FindGroup(feed);
+    ASSIGN_OR_RETURN(const FeedGroup* const group, FindGroup(feed, *stream.source));
     if (group != nullptr) return group;
     if (!wait_.waiting())
       return NoGroupOfKey(stream.name.word, this->group(), " in XREADGROUP with GROUP option");
@@ -234,13 +269,13 @@ class GroupReadTask final : public GroupTask {
     ASSIGN_OR_RETURN(const Feed* const feed, Find(&stream->name));
     ASSIGN_OR_RETURN(const FeedGroup* const group, GroupOf(*feed, *stream));
     if (stream->phase == Phase::kSettle) {
-      ASSIGN_OR_RETURN(const bool settled, Settle(*feed, budget));
+      ASSIGN_OR_RETURN(const bool settled, stream->source->Settle(*feed, budget));
       if (!settled) return false;
       stream->phase = wait_.waiting() ? Phase::kLook : Phase::kRead;
     }
     if (!stream->news) return ReadHistory(*feed, *group, stream, budget);
     // Entries that the group has not read may be gone. It says so and does not pass over them.
-    RETURN_IF_ERROR(CheckKept(*feed, stream->name, group->last));
+    RETURN_IF_ERROR(stream->source->CheckKept(*feed, stream->name.word, group->last));
     if (claim_idle_ms_ && !stream->idle.done) {
       ASSIGN_OR_RETURN(stream->idle.done, ClaimIdle(*feed, *group, stream, budget));
       if (!stream->idle.done) return false;
@@ -249,7 +284,8 @@ class GroupReadTask final : public GroupTask {
       if (stream->count > 0) stream->phase = Phase::kRead;
     }
     while (stream->phase == Phase::kLook) {
-      ASSIGN_OR_RETURN(const FeedLog::Behind behind, feed_log().LookBehind(*feed, group->last));
+      ASSIGN_OR_RETURN(const FeedLog::Behind behind,
+                       stream->source->LookBehind(*feed, group->last));
       if (behind == FeedLog::Behind::kNothing) return true;
       if (behind == FeedLog::Behind::kPerhaps) stream->phase = Phase::kRead;
       if (budget.Spent()) return false;
@@ -283,12 +319,12 @@ class GroupReadTask final : public GroupTask {
     return true;
   }
 
-  static void LookForIdle(Idle* idle) {
+  static void LookForIdle(GroupSource* source, Idle* idle) {
     std::vector<FeedId> ids;
     for (const auto& [delivered_ms, id] : idle->found) ids.push_back(id);
     std::sort(ids.begin(), ids.end());
     idle->entries = FoundEntries();
-    idle->entries.Begin(std::move(ids), 2);
+    idle->entries.Begin(source->NewFinder(FeedDecoder::Fields::kYes), std::move(ids), 2);
   }
 
   // True: what is idle is this consumer's, and in the reply.
@@ -306,18 +342,17 @@ class GroupReadTask final : public GroupTask {
       }
       if (!ChooseIdle(group, &idle, budget)) return false;
       idle.chosen = true;
-      LookForIdle(&idle);
+      LookForIdle(stream->source.get(), &idle);
     }
     for (;;) {
-      ASSIGN_OR_RETURN(const bool all,
-                       idle.entries.Look(feed_log(), feed, FeedDecoder::Fields::kYes, budget));
+      ASSIGN_OR_RETURN(const bool all, idle.entries.Look(feed, budget));
       if (!all) return false;
       // Where not all fit, those that fit are not the longest idle ones: as many of these instead.
       const size_t fit = std::max<size_t>(idle.entries.looked_for(), 1);
       if (fit >= idle.found.size()) break;
       idle.found.erase(std::next(idle.found.begin(), static_cast<std::ptrdiff_t>(fit)),
                        idle.found.end());
-      LookForIdle(&idle);
+      LookForIdle(stream->source.get(), &idle);
     }
     const Idle claimed = std::exchange(idle, Idle{});
     idle.next_ms = claimed.next_ms;
@@ -353,7 +388,7 @@ class GroupReadTask final : public GroupTask {
       changes.Claim(consumer_, claimed);
     }
     if (!gone.empty()) changes.Forget(gone);
-    RETURN_IF_ERROR(Change(feed, changes));
+    RETURN_IF_ERROR(Change(feed, *stream->source, changes));
     stream->count += claimed.size();
     bytes_ += stream->entries.size() - bytes_before;
     return Status::Ok();
@@ -370,25 +405,16 @@ class GroupReadTask final : public GroupTask {
       if (free == 0 && stream->count > 0) return true;
       room = std::clamp<uint64_t>(free, 1, room);  // is there anything at all?
     }
-    // Others may have read meanwhile, or somebody has set the group back.
-    if (group.last < stream->after) stream->scan.place = {};
-    stream->after = group.last;
-    stream->scan.after = group.last;
     const size_t bytes_before = stream->entries.size();
     FeedReplySink sink(&stream->entries, room, bytes_ - bytes_before, claim_idle_ms_.has_value());
-    bool done = false;
-    while (!done) {
-      ASSIGN_OR_RETURN(done, feed_log().Read(feed, &stream->scan, &sink));
-      if (!done && budget.Spent()) break;
-    }
+    ASSIGN_OR_RETURN(const bool done,
+                     stream->source->ReadBehind(feed, group.last, room, &sink, budget));
     if (sink.count() > 0) {
       if (!no_ack_) RETURN_IF_ERROR(CheckRoom(group));
-      RETURN_IF_ERROR(Deliver(feed, group, sink.ids()));
-      stream->after = sink.last();
+      RETURN_IF_ERROR(Deliver(feed, group, *stream, sink.ids()));
     }
     stream->count += sink.count();
     bytes_ += stream->entries.size() - bytes_before;
-    if (done && !sink.full()) feed_log().NoteQuiet(feed, stream->after, stream->scan);
     return done;
   }
 
@@ -405,7 +431,8 @@ class GroupReadTask final : public GroupTask {
     return Status::Error(ErrorCode::kOom, "command not allowed when used memory > 'maxmemory'.");
   }
 
-  Status Deliver(const Feed& feed, const FeedGroup& group, const std::vector<FeedId>& ids) {
+  Status Deliver(const Feed& feed, const FeedGroup& group, const Stream& stream,
+                 const std::vector<FeedId>& ids) {
     CELLAR_ASSERT(!ids.empty());
     FeedGroupChanges changes;
     RETURN_IF_ERROR(AddConsumer(group, consumer_, &changes));
@@ -415,13 +442,14 @@ class GroupReadTask final : public GroupTask {
     } else {
       changes.Deliver(consumer_, now_ms(), ids);
     }
-    return Change(feed, changes);
+    return Change(feed, *stream.source, changes);
   }
 
   Result<bool> ReadHistory(const Feed& feed, const FeedGroup& group, Stream* stream,
                            const TaskBudget& budget) {
     const FeedConsumer* consumer = group.FindConsumer(consumer_);
-    if (!stream->looked) {
+    if (stream->looked) return true;
+    if (!stream->looks) {
       std::vector<FeedId> ids;
       if (consumer != nullptr) {
         for (auto at = consumer->pending.upper_bound(stream->after);
@@ -429,13 +457,13 @@ class GroupReadTask final : public GroupTask {
           ids.push_back(*at);
         }
       }
-      stream->history.Begin(std::move(ids));
-      stream->looked = true;
+      stream->history.Begin(stream->source->NewFinder(FeedDecoder::Fields::kYes), std::move(ids));
+      stream->looks = true;
     }
     FoundEntries& history = stream->history;
-    ASSIGN_OR_RETURN(const bool all,
-                     history.Look(feed_log(), feed, FeedDecoder::Fields::kYes, budget));
+    ASSIGN_OR_RETURN(const bool all, history.Look(feed, budget));
     if (!all) return false;
+    stream->looked = true;
     FeedGroupChanges changes;
     RETURN_IF_ERROR(AddConsumer(group, consumer_, &changes));
     std::vector<FeedGroupChanges::Claimed> again;
@@ -458,7 +486,7 @@ class GroupReadTask final : public GroupTask {
     }
     bytes_ += stream->entries.size();
     if (!again.empty()) changes.Claim(consumer_, again);
-    RETURN_IF_ERROR(Change(feed, changes));
+    RETURN_IF_ERROR(Change(feed, *stream->source, changes));
     return true;
   }
 
@@ -485,6 +513,7 @@ class GroupReadTask final : public GroupTask {
   std::vector<Stream> streams_;
   size_t current_{0};
   size_t bytes_{0};
+  bool has_looked_{false};  // at all streams, once
 };
 
 // --- XCLAIM, XAUTOCLAIM
@@ -525,11 +554,12 @@ class ClaimingTask : public GroupTask {
 
  protected:
   // Of the feed args[1], the group args[2], the consumer args[3].
-  ClaimingTask(CommandContext& ctx, FeedDecoder::Fields fields)
+  ClaimingTask(CommandContext& ctx, std::unique_ptr<GroupSource> source, FeedDecoder::Fields fields)
       : GroupTask(ctx, ctx.args[2]),
         name_(NameOf(ctx, ctx.args[1])),
         consumer_(ctx.args[3]),
-        fields_(fields) {}
+        fields_(fields),
+        source_(std::move(source)) {}
 
   // Whose entries are to be looked for, ascending.
   virtual std::vector<FeedId> Wanted(const Feed& feed, const FeedGroup& group) = 0;
@@ -540,34 +570,41 @@ class ClaimingTask : public GroupTask {
   virtual void Reply(ReplyWriter& reply, const Claims& claims) const = 0;
 
   const FoundEntries& entries() const { return entries_; }
+  const GroupSource& source() const { return *source_; }
+  size_t memory_bytes() const final { return source_->memory_bytes() + entries_.memory_bytes(); }
 
   Result<TaskProgress> Go(TaskContext& context) final {
     ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
-    const FeedGroup* const group = FindGroup(*feed);
+    ASSIGN_OR_RETURN(const FeedGroup* const group, FindGroup(*feed, *source_));
     if (group == nullptr) return NoGroupOfKey(name_.word, this->group(), "");
     if (!settled_) {
-      ASSIGN_OR_RETURN(settled_, Settle(*feed, context.budget));
-      if (!settled_) return TaskProgress::kMore;
-      entries_.Begin(Wanted(*feed, *group));
+      ASSIGN_OR_RETURN(settled_, source_->SettleDropped(*feed, context.budget));
+      if (!settled_) return source_->unfinished();
+      entries_.Begin(source_->NewFinder(fields_), Wanted(*feed, *group));
     }
-    ASSIGN_OR_RETURN(const bool all, entries_.Look(feed_log(), *feed, fields_, context.budget));
-    if (!all) return TaskProgress::kMore;
+    ASSIGN_OR_RETURN(const bool all, entries_.Look(*feed, context.budget));
+    if (!all) return source_->unfinished();
+    if (IsHeldBack(context)) return TaskProgress::kWaiting;
     const Claims claims = Claim(*feed, *group);
     FeedGroupChanges changes;
     Extend(*group, &changes);
     if (!claims.claimed.empty()) RETURN_IF_ERROR(AddConsumer(*group, consumer_, &changes));
     changes.Append(claims.Changes(consumer_));
-    RETURN_IF_ERROR(Change(*feed, changes));
+    RETURN_IF_ERROR(Change(*feed, *source_, changes));
     Reply(context.reply, claims);
     return Done(context);
   }
 
-  void ForgetPlaces() final { entries_.ForgetPlaces(); }
+  void ForgetPlaces() final {
+    source_->ForgetPlaces();
+    entries_.ForgetPlaces();
+  }
 
  private:
   FeedName name_;
   const std::string consumer_;
   const FeedDecoder::Fields fields_;
+  const std::unique_ptr<GroupSource> source_;
   bool settled_{false};
   FoundEntries entries_;
 };
@@ -578,8 +615,9 @@ FeedDecoder::Fields FieldsOf(bool just_ids) {
 
 class ClaimTask final : public ClaimingTask {
  public:
-  ClaimTask(CommandContext& ctx, ClaimRequest request)
-      : ClaimingTask(ctx, FieldsOf(request.just_ids)), request_(std::move(request)) {}
+  ClaimTask(CommandContext& ctx, std::unique_ptr<GroupSource> source, ClaimRequest request)
+      : ClaimingTask(ctx, std::move(source), FieldsOf(request.just_ids)),
+        request_(std::move(request)) {}
 
  protected:
   void Extend(const FeedGroup& group, FeedGroupChanges* changes) const override {
@@ -602,7 +640,6 @@ class ClaimTask final : public ClaimingTask {
 
   Claims Claim(const Feed& feed, const FeedGroup& group) override {
     const int64_t now = now_ms();
-    const FeedId dropped = feed_log().DroppedOf(feed);
     std::set<FeedId> gone;
     Claims claims;
     size_t fresh = 0;
@@ -613,8 +650,8 @@ class ClaimTask final : public ClaimingTask {
       const auto again = claims.claimed.find(id);
       const bool is_known = pending != group.pending.end();
       // With JUSTID a pending entry is not read: it is there unless the feed has dropped it.
-      const bool is_there =
-          is_known && request_.just_ids ? id > dropped : entries().Find(id) != nullptr;
+      const bool is_there = is_known && request_.just_ids ? !source().HasDropped(feed, id)
+                                                          : entries().Find(id) != nullptr;
       if (!is_there) {
         if (is_known) gone.insert(id);
         continue;
@@ -653,8 +690,9 @@ class ClaimTask final : public ClaimingTask {
 
 class AutoClaimTask final : public ClaimingTask {
  public:
-  AutoClaimTask(CommandContext& ctx, const AutoClaimRequest& request)
-      : ClaimingTask(ctx, FieldsOf(request.just_ids)), request_(request) {}
+  AutoClaimTask(CommandContext& ctx, std::unique_ptr<GroupSource> source,
+                const AutoClaimRequest& request)
+      : ClaimingTask(ctx, std::move(source), FieldsOf(request.just_ids)), request_(request) {}
 
  protected:
   void Reply(ReplyWriter& reply, const Claims& claims) const override {
@@ -668,7 +706,6 @@ class AutoClaimTask final : public ClaimingTask {
   // As Redis does: ten entries are looked at for each that is wanted.
   std::vector<FeedId> Wanted(const Feed& feed, const FeedGroup& group) override {
     CELLAR_ASSERT(chosen_.empty());
-    const FeedId dropped = feed_log().DroppedOf(feed);
     uint64_t attempts = request_.count * 10;
     uint64_t left = request_.count;
     auto at = request_.range.empty ? group.pending.end()
@@ -677,26 +714,27 @@ class AutoClaimTask final : public ClaimingTask {
     for (; at != group.pending.end() && attempts > 0 && left > 0; ++at, --attempts) {
       const auto& [id, pending] = *at;
       // What the feed has dropped is taken however short its idle time: the group is to forget it.
-      if (id > dropped && !IsIdle(pending)) continue;
+      const bool is_kept = !source().HasDropped(feed, id);
+      if (is_kept && !IsIdle(pending)) continue;
       --left;
       chosen_.push_back(id);
-      if (id > dropped && !request_.just_ids) there.push_back(id);
+      if (is_kept && !request_.just_ids) there.push_back(id);
     }
     next_ = at == group.pending.end() ? FeedId{} : at->first;
     return there;
   }
 
   Claims Claim(const Feed& feed, const FeedGroup& group) override {
-    const FeedId dropped = feed_log().DroppedOf(feed);
     Claims claims;
     for (const FeedId& id : chosen_) {
-      if (!request_.just_ids && id > dropped && !entries().LookedFor(id)) {
+      const bool is_dropped = source().HasDropped(feed, id);
+      if (!request_.just_ids && !is_dropped && !entries().LookedFor(id)) {
         next_ = id;  // the reply is full
         break;
       }
       const auto pending = group.pending.find(id);
       if (pending == group.pending.end()) continue;
-      if (id <= dropped || (!request_.just_ids && entries().Find(id) == nullptr)) {
+      if (is_dropped || (!request_.just_ids && entries().Find(id) == nullptr)) {
         claims.gone.push_back(id);
         continue;
       }
@@ -722,18 +760,25 @@ class AutoClaimTask final : public ClaimingTask {
 
 class GroupStartTask final : public GroupTask {
  public:
-  GroupStartTask(CommandContext& ctx, GroupStart start, const std::optional<FeedId>& id)
-      : GroupTask(ctx, ctx.args[3]), name_(NameOf(ctx, ctx.args[2])), start_(start), id_(id) {}
+  GroupStartTask(CommandContext& ctx, std::unique_ptr<GroupSource> source, GroupStart start,
+                 const std::optional<FeedId>& id)
+      : GroupTask(ctx, ctx.args[3]),
+        name_(NameOf(ctx, ctx.args[2])),
+        source_(std::move(source)),
+        start_(start),
+        id_(id) {}
+
+  size_t memory_bytes() const override { return source_->memory_bytes(); }
 
  protected:
   Result<TaskProgress> Go(TaskContext& context) override {
     ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
     ASSIGN_OR_RETURN(const bool ready, Prepare(*feed, context.budget));
-    if (!ready) return TaskProgress::kMore;
-    const FeedGroup* const group = FindGroup(*feed);
-    const FeedId dropped = feed_log().DroppedOf(*feed);
-    FeedId last = id_ ? *id_ : feed_log().CountsOf(*feed).last;
-    if (last == FeedId{}) last = dropped;  // from the oldest that is kept
+    if (!ready) return source_->unfinished();
+    if (IsHeldBack(context)) return TaskProgress::kWaiting;
+    ASSIGN_OR_RETURN(const FeedGroup* const group, FindGroup(*feed, *source_));
+    FeedId last = id_ ? *id_ : last_;
+    if (last == FeedId{}) last = source_->DroppedOf(*feed);  // from the oldest that is kept
     FeedGroupChanges changes;
     // Asked only now: several steps may lie behind it, in which others have changed the group.
     if (start_ == GroupStart::kCreate) {
@@ -745,7 +790,7 @@ class GroupStartTask final : public GroupTask {
       if (group == nullptr) return NoGroup(name_.word, this->group());
       changes.SetLast(last);
     }
-    RETURN_IF_ERROR(Change(*feed, changes));
+    RETURN_IF_ERROR(Change(*feed, *source_, changes));
     NotifyTable(host(), kNotifyTable,
                 start_ == GroupStart::kCreate ? "xgroup-create" : "xgroup-setid", feed->keyspace,
                 feed->name);
@@ -753,25 +798,23 @@ class GroupStartTask final : public GroupTask {
     return Done(context);
   }
 
-  void ForgetPlaces() override {}
+  void ForgetPlaces() override { source_->ForgetPlaces(); }
 
  private:
-  // `$` is the last entry, so all of them have to be seen.
   Result<bool> Prepare(const Feed& feed, const TaskBudget& budget) {
+    RETURN_IF_ERROR(source_->CheckHere(feed));
     if (!settled_) {
-      ASSIGN_OR_RETURN(settled_, Settle(feed, budget));
+      ASSIGN_OR_RETURN(settled_, source_->SettleDropped(feed, budget));
       if (!settled_) return false;
     }
-    while (!id_) {
-      ASSIGN_OR_RETURN(const bool counted, feed_log().Count(feed));
-      if (counted) break;
-      if (budget.Spent()) return false;
-    }
-    return true;
+    if (id_) return true;
+    return source_->FindLast(feed, &last_, budget);
   }
 
   Status CheckNewGroup(const Feed& feed) const {
-    const FeedGroups::OfFeed* groups = host().store().engine().feeds().groups().Of(feed.id);
+    const uint64_t id = source_->GroupsOf(feed);
+    if (id != feed.id) RETURN_IF_ERROR(CatalogChanges(host().store()).CheckWholeGroups());
+    const FeedGroups::OfFeed* groups = host().store().engine().feeds().groups().Of(id);
     if (groups != nullptr && groups->size() >= kFeedGroupsMax) {
       return Status::Error(ErrorCode::kTooLarge,
                            "a feed has at most " + std::to_string(kFeedGroupsMax) + " groups");
@@ -780,8 +823,10 @@ class GroupStartTask final : public GroupTask {
   }
 
   FeedName name_;
+  const std::unique_ptr<GroupSource> source_;
   const GroupStart start_;
   const std::optional<FeedId> id_;
+  FeedId last_;
   bool settled_{false};
 };
 
@@ -811,46 +856,57 @@ Status NoGroup(std::string_view feed, std::string_view group) {
                                                 "' for key name '" + std::string(feed) + "'");
 }
 
-void RunGroupRead(CommandContext& ctx, const GroupReadRequest& request) {
+void RunGroupRead(CommandContext& ctx, const GroupReadRequest& request, OpenGroupSource open) {
   std::vector<GroupReadTask::From> from;
   std::vector<const Feed*> feeds;
   for (const GroupReadRequest::Stream& stream : request.streams) {
     ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, stream.name));
     feeds.push_back(feed);
-    if (ctx.store().engine().feeds().groups().Find(feed->id, request.group) == nullptr) {
+    GroupReadTask::From& one = from.emplace_back();
+    ASSIGN_OR_REPLY(ctx, one.source, open(ctx, *feed, stream.name));
+    REPLY_IF_ERROR(ctx, one.source->CheckHere(*feed));
+    const uint64_t groups = one.source->GroupsOf(*feed);
+    if (ctx.store().engine().feeds().groups().Find(groups, request.group) == nullptr) {
       return ctx.Fail(NoGroupOfKey(stream.name, request.group, " in XREADGROUP with GROUP option"));
     }
-    GroupReadTask::From& one = from.emplace_back();
     one.name = stream.name;
     one.news = stream.id == ">";
     if (!one.news) {
-      ASSIGN_OR_REPLY(ctx, one.after, ParseHistoryId(stream.id));
+      ASSIGN_OR_REPLY(ctx, const FeedId after, ParseHistoryId(stream.id));
+      one.after = one.source->IdOf(after);
     }
   }
   REPLY_IF_ERROR(ctx, CheckNamedSeldom(std::move(feeds)));
-  ctx.Continue(std::make_unique<GroupReadTask>(ctx, request, from));
+  ctx.Continue(std::make_unique<GroupReadTask>(ctx, request, std::move(from)));
 }
 
-void RunClaim(CommandContext& ctx, ClaimRequest request) {
-  ctx.Continue(std::make_unique<ClaimTask>(ctx, std::move(request)));
+void RunClaim(CommandContext& ctx, std::unique_ptr<GroupSource> source, ClaimRequest request) {
+  for (FeedId& id : request.ids) id = source->IdOf(id);
+  ctx.Continue(std::make_unique<ClaimTask>(ctx, std::move(source), std::move(request)));
 }
 
-void RunAutoClaim(CommandContext& ctx, const AutoClaimRequest& request) {
-  ctx.Continue(std::make_unique<AutoClaimTask>(ctx, request));
+void RunAutoClaim(CommandContext& ctx, std::unique_ptr<GroupSource> source,
+                  AutoClaimRequest request) {
+  request.range.after = source->IdOf(request.range.after);
+  ctx.Continue(std::make_unique<AutoClaimTask>(ctx, std::move(source), request));
 }
 
-void RunGroupStart(CommandContext& ctx, GroupStart start) {
+void RunGroupStart(CommandContext& ctx, GroupStart start, OpenGroupSource open) {
   REPLY_IF_ERROR(ctx, CheckGroupOptions(ctx.args.subspan(5), start == GroupStart::kCreate));
   ASSIGN_OR_REPLY(ctx, const Feed* const feed, FindFeed(ctx, ctx.args[2]));
-  if (start == GroupStart::kSetId &&
-      ctx.store().engine().feeds().groups().Find(feed->id, ctx.args[3]) == nullptr) {
-    return ctx.Fail(NoGroup(ctx.args[2], ctx.args[3]));
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<GroupSource> source, open(ctx, *feed, ctx.args[2]));
+  const uint64_t groups = source->GroupsOf(*feed);
+  if (start == GroupStart::kSetId) {
+    REPLY_IF_ERROR(ctx, source->CheckHere(*feed));
+    if (ctx.store().engine().feeds().groups().Find(groups, ctx.args[3]) == nullptr)
+      return ctx.Fail(NoGroup(ctx.args[2], ctx.args[3]));
   }
   std::optional<FeedId> id;
   if (ctx.args[4] != "$") {
-    ASSIGN_OR_REPLY(ctx, id, ParseFeedId(ctx.args[4], 0));
+    ASSIGN_OR_REPLY(ctx, const FeedId named, ParseFeedId(ctx.args[4], 0));
+    id = groups == feed->id ? OwnId(ctx, named) : named;
   }
-  ctx.Continue(std::make_unique<GroupStartTask>(ctx, start, id));
+  ctx.Continue(std::make_unique<GroupStartTask>(ctx, std::move(source), start, id));
 }
 
 }  // namespace cellar

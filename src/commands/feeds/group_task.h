@@ -11,22 +11,25 @@
 // tells what XDEL has deleted.
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include "commands/arguments/group_arguments.h"
+#include "commands/feeds/group_source.h"
 #include "commands/session/command_context.h"
 #include "engine/feeds/feed_group.h"
 
 namespace cellar {
 
-void RunGroupRead(CommandContext& ctx, const GroupReadRequest& request);
+void RunGroupRead(CommandContext& ctx, const GroupReadRequest& request, OpenGroupSource open);
 // Of the feed args[1], the group args[2], the consumer args[3].
-void RunClaim(CommandContext& ctx, ClaimRequest request);
-void RunAutoClaim(CommandContext& ctx, const AutoClaimRequest& request);
+void RunClaim(CommandContext& ctx, std::unique_ptr<GroupSource> source, ClaimRequest request);
+void RunAutoClaim(CommandContext& ctx, std::unique_ptr<GroupSource> source,
+                  AutoClaimRequest request);
 
 enum class GroupStart : uint8_t { kCreate, kSetId };
 // XGROUP CREATE and SETID: of the feed args[2] the group args[3], from the id args[4] on.
-void RunGroupStart(CommandContext& ctx, GroupStart start);
+void RunGroupStart(CommandContext& ctx, GroupStart start, OpenGroupSource open);
 // Rows of XINFO, in group_commands.cc.
 void CmdXInfoGroups(CommandContext& ctx);
 void CmdXInfoConsumers(CommandContext& ctx);

@@ -9,6 +9,7 @@
 #include "base/coding.h"
 #include "base/text/number.h"
 #include "commands/replies/cell_reply.h"
+#include "commands/replies/note_sum.h"
 #include "commands/replies/scan_run.h"
 #include "commands/replies/schema_commands.h"
 #include "engine/aggregate/aggregate_result.h"
@@ -134,8 +135,7 @@ void AggregateRun::ReplyStats(ReplyWriter& reply) {
 }
 
 void AggregateRun::AddNotes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes)
-    if (std::find(notes_.begin(), notes_.end(), note) == notes_.end()) notes_.push_back(note);
+  for (const std::string& note : notes) AddNote(note, &notes_);
 }
 
 bool AggregateRun::ReplyFolded(uint64_t groups, ReplyWriter& reply) {

@@ -32,6 +32,7 @@ struct ChangeEnd {
   uint64_t rows_told{0};
   bool schema_told{false};
   ScanHeat heat;
+  std::unique_ptr<Task> then{};
 
   void Finish(ReplyWriter& writer, const SlicedChange& change) {
     if (reply == ChangeReply::kOk) {
@@ -104,6 +105,7 @@ class ChangeTask final : public Task {
       : lease_(std::move(lease)), change_(std::move(change)), end_(std::move(end)) {}
 
   TaskProgress Step(TaskContext& context) override {
+    if (has_finished_) return end_.then->Step(context);
     if (!lease_.granted() && !context.budget.unlimited()) return TaskProgress::kWaiting;
     while (!change_->done()) {
       Status status = context.budget.unlimited() ? Status::Ok() : end_.CheckMemory(*change_);
@@ -122,12 +124,19 @@ class ChangeTask final : public Task {
         return TaskProgress::kMore;
       }
     }
-    end_.Finish(context.reply, *change_);
     context.depends_on = end_.host->store().last_lsn();
+    if (end_.then != nullptr) {
+      has_finished_ = true;
+      end_.NotifyOfRows(*change_);
+      return end_.then->Step(context);
+    }
+    end_.Finish(context.reply, *change_);
     return TaskProgress::kDone;
   }
 
-  void Abandon() override { end_.NotifyOfPart(*change_); }
+  void Abandon() override {
+    if (!has_finished_) end_.NotifyOfPart(*change_);
+  }
 
   size_t memory_bytes() const override { return change_->memory_bytes(); }
 
@@ -135,6 +144,7 @@ class ChangeTask final : public Task {
   WorkMemory::Lease lease_;  // outlives the change
   std::unique_ptr<SlicedChange> change_;
   ChangeEnd end_;
+  bool has_finished_{false};
 };
 
 // What it takes in all, from what was `held` for its list, or else for what it will gather from
@@ -173,13 +183,17 @@ static void Run(CommandContext& ctx, std::unique_ptr<SlicedChange> change, Chang
         std::make_unique<ChangeTask>(std::move(change), std::move(end), std::move(held)));
   }
   ctx.DependsOn(ctx.store().last_lsn());
+  if (end.then != nullptr) {
+    end.NotifyOfRows(*change);
+    return ctx.Continue(std::move(end.then));
+  }
   end.Finish(ctx.reply, *change);
 }
 
 void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
-               ChangeReply reply, WorkMemory::Lease held) {
+               ChangeReply reply, WorkMemory::Lease held, std::unique_ptr<Task> then) {
   CELLAR_ASSERT(change != nullptr);
-  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name(), 0, false, {}};
+  ChangeEnd end{reply, &ctx.host, table.keyspace(), table.name(), 0, false, {}, std::move(then)};
   if (reply != ChangeReply::kOk) end.heat = ScanHeat(ctx.host, table, ScanHeat::Way::kJumps);
   Run(ctx, std::move(change), std::move(end), std::move(held));
 }

@@ -16,8 +16,9 @@ enum class ChangeReply : uint8_t { kRowsDeleted, kRowsUpdated, kOk, kCopied };
 // Does `change` of `table`, at once if it is small (or inside EXEC), else as a Task. Those who
 // listen for events of the table are told when it is done. `held` is what it has of the memory for
 // such work already. One that may come to hold more waits for that behind its first slice.
+// `then`: what its reply waits for when all is done, and which replies then; null: nothing.
 void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
-               ChangeReply reply, WorkMemory::Lease held);
+               ChangeReply reply, WorkMemory::Lease held, std::unique_ptr<Task> then = {});
 // Does a copy in the same way; its table is there when it is done.
 void RunCopy(CommandContext& ctx, std::string_view keyspace, std::string_view table,
              std::unique_ptr<SlicedChange> change);

@@ -14,8 +14,13 @@ namespace {
 
 void ReplyPlace(ReplyWriter& reply, const NearPlace* place, NearReply form) {
   if (place == nullptr) return reply.Null();
-  reply.Array(form == NearReply::kEntry ? 3 : 2);
-  if (form == NearReply::kEntry) {
+  if (form == NearReply::kPlacedEntry) {
+    reply.Array(3);
+    reply.Bulk(place->key);
+    reply.Unsigned(place->direction < 0 ? 1 : 0);
+  }
+  reply.Array(form == NearReply::kRow ? 2 : 3);
+  if (form != NearReply::kRow) {
     reply.Array(place->values.size());
     for (const IndexOrder::Value& value : place->values) {
       ReplyValue(reply, value.type, value.stored);

@@ -9,8 +9,9 @@
 
 namespace cellar {
 
-// [row, direction]; of an index [[value ...], row, direction]; null if there is nothing at all.
-enum class NearReply : uint8_t { kRow, kEntry };
+// [row, direction]; of an index [[value ...], row, direction]; null if there is nothing at all. For
+// a node that takes the nearest of several sets [the entry's key, 1 if it lies before, that].
+enum class NearReply : uint8_t { kRow, kEntry, kPlacedEntry };
 
 // REQUIRES: called last, as CommandContext::Continue().
 void RunNear(CommandContext& ctx, const Table& table, std::unique_ptr<NearSearch> search,

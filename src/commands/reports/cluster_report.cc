@@ -2,6 +2,9 @@
 #include "commands/reports/cluster_report.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <climits>
 
 #include "base/assert.h"
 #include "commands/session/host.h"
@@ -62,13 +65,43 @@ ClusterSet OwnClusterSet(Host& host) {
   set.tablets = engine.cluster().active() ? TabletsOwned(engine) : 0;
   set.bytes = host.data_figures().bytes;
   set.maxmemory = static_cast<uint64_t>(host.services().config.maxmemory);
-  if (const ClusterSet* known = host.services().cluster_view.sets.Find(set.number))
-    set.draining = known->draining;
+  const TabletMoves& moves = engine.cluster().moves;
+  set.jobs = moves.out().size() + moves.in().size();
+  const Services& services = host.services();
+  const ClusterSet* const known = services.cluster_view.sets.Find(set.number);
+  if (known != nullptr) set.draining = known->draining;
+  if (node->open())
+    set.load = host.services().load.Percent(host.clock().MonotonicMicros());
+  else if (known != nullptr)
+    set.load = known->load;
+  for (ClusterMember& member : set.members) {
+    if (member.node == host.replication().node()) {
+      member.zone = services.config.cluster_zone;
+      member.machine = MachineOf(services.config);
+    } else if (const ClusterMember* const told =
+                   known == nullptr ? nullptr : known->Find(member.node)) {
+      member.zone = told->zone;
+      member.machine = told->machine;
+    }
+  }
   if (set.number == 0 && engine.cluster().active()) {
     const auto& rows = host.services().cluster_map.Sets(host.store());
     set.draining = !rows.empty() && rows[0].draining;
   }
   return set;
+}
+
+std::string LeaderTextOf(Host& host, uint64_t set) {
+  if (set == host.store().engine().cluster().set) return SetLeaderText(host);
+  const ClusterSet* const known = host.services().cluster_view.sets.Find(set);
+  const ClusterMember* const leader = known == nullptr ? nullptr : known->Find(known->leader);
+  return leader == nullptr ? std::string() : fmt::format("{}:{}", leader->host, leader->port);
+}
+
+std::string MachineOf(const Config& config) {
+  if (!config.cluster_machine.empty()) return config.cluster_machine;
+  char name[HOST_NAME_MAX + 1]{};
+  return gethostname(name, sizeof(name) - 1) == 0 ? std::string(name) : std::string();
 }
 
 SetReport ReportSet(Host& host) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/set_directory.h"
+#include "commands/config/config.h"
 #include "replica/replication.h"
 
 namespace cellar {
@@ -39,6 +40,10 @@ std::string_view SetStateOf(const ClusterSet& set);
 uint64_t OwnSetId(Host& host);
 // The own set, as the director is told of it. REQUIRES: a set, with a state.
 ClusterSet OwnClusterSet(Host& host);
+// Of any set, as far as this node knows; empty: it does not. REQUIRES: this node is of a set.
+std::string LeaderTextOf(Host& host, uint64_t set);
+// What this node calls the machine that it runs on: cluster-machine, else the host's name.
+std::string MachineOf(const Config& config);
 
 // Of the set that this node is a member of. REQUIRES: IsInCluster.
 SetReport ReportSet(Host& host);

@@ -548,9 +548,25 @@ void ClusterFields(Host& host, InfoWriter& out) {
   out.Field("cluster_jobs_done", moved.done);
   out.Field("cluster_jobs_cancelled", moved.cancelled);
   out.Field("cluster_pause_us_max", moved.pause_micros_max);
-  if (!directs) return;
-  (void)host.services().move_jobs.All(store);
-  out.Field("cluster_jobs_running", host.services().move_jobs.running());
+  const CutFigures cuts =
+      host.services().cuts == nullptr ? CutFigures{} : host.services().cuts->figures();
+  out.Field("cluster_cuts_good", cuts.good);
+  out.Field("cluster_cuts_bad", cuts.bad);
+  out.Field("cluster_hold_us_max", cuts.hold_micros_max);
+  out.Field("cluster_given_ms", moved.given_micros / 1000);
+  if (!directs) {
+    out.Field("cluster_jobs_running", moves.out().size() + moves.in().size());
+    return;
+  }
+  int64_t oldest_ms = 0;
+  uint64_t running = 0;
+  for (const auto& [number, job] : host.services().move_jobs.All(store)) {
+    if (job.decided()) continue;
+    ++running;
+    oldest_ms = std::max(oldest_ms, store.now_micros() / 1000 - job.started_ms);
+  }
+  out.Field("cluster_jobs_running", running);
+  out.Field("cluster_job_oldest_s", oldest_ms / 1000);
   for (const auto& [number, set] : sets.sets()) {
     const ClusterMember* const leader = set.Find(set.leader);
     out.Field(fmt::format("set{}", number),

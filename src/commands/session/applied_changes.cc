@@ -10,6 +10,7 @@
 #include "commands/session/services.h"
 #include "engine/feeds/feed_group.h"
 #include "engine/state/engine.h"
+#include "engine/state/snapshot_set.h"
 #include "engine/state/table_copy.h"
 
 namespace cellar {
@@ -173,6 +174,7 @@ void AppliedChanges::Collect(const DecodedOp& op) {
     case MutationOp::kCreateFeed:
     case MutationOp::kDropFeed:
     case MutationOp::kFeedGroup:
+    case MutationOp::kFeedHome:
       EndRow();
       table_id_ = 0;
       CollectFeed(op);
@@ -208,6 +210,12 @@ void AppliedChanges::CollectSchema(const DecodedOp& op) {
   if (op.op == MutationOp::kCreateSnapshot) {
     if (!op.second.empty())
       Add(kNotifyGeneric, {std::string(op.first), std::string(op.second)}, "snapshot");
+    return;
+  }
+  if (op.op == MutationOp::kNameSnapshot) {
+    const NamedSnapshot* const named = host_.store().engine().snapshots().FindById(op.id);
+    if (named != nullptr && !IsCursorName(op.first))
+      Add(kNotifyGeneric, {named->keyspace, std::string(op.first)}, "snapshot");
     return;
   }
   if (op.op == MutationOp::kCopyTable) {
@@ -297,12 +305,14 @@ void AppliedChanges::CollectFeed(const DecodedOp& op) {
     const Name& made = known_feeds_[op.id] = {std::string(op.first), std::string(op.second)};
     return Add(kNotifyGeneric, made, "feed");
   }
-  if (!known_feeds_.contains(op.id)) {
-    const Feed* const feed = host_.store().engine().feeds().FindById(op.id);
+  if (op.op == MutationOp::kFeedHome) return;
+  const uint64_t id = FeedOfGroups(op.id);
+  if (!known_feeds_.contains(id)) {
+    const Feed* const feed = host_.store().engine().feeds().FindById(id);
     if (feed == nullptr) return;
-    known_feeds_[op.id] = {feed->keyspace, feed->name};
+    known_feeds_[id] = {feed->keyspace, feed->name};
   }
-  const Name& name = known_feeds_[op.id];
+  const Name& name = known_feeds_[id];
   if (op.op == MutationOp::kDropFeed) return Add(kNotifyGeneric, name, "del");
   const std::string_view event = EventOfGroup(op.second);
   if (!event.empty()) Add(kNotifyTable, name, event);

@@ -100,13 +100,25 @@ class Host {
   virtual Status FollowLeader(const std::string& leader, uint16_t port) = 0;
   // Whether commands that write may be refused because of other nodes: ask at each.
   bool restrains_writes() const { return restrains_writes_; }
+  // This node's set has come back, and serves nothing yet (cluster/cluster_view.h).
+  bool closed() const { return closed_; }
+  void SetClosed(bool closed) {
+    closed_ = closed;
+    Fold();
+  }
   // Whether rows are those of several sets, so that each command is asked which one it goes to.
   bool routes() const { return routes_; }
   void SetRoutes(bool routes) {
     routes_ = routes;
-    asks_nodes_ = routes_ || restrains_writes_;
+    Fold();
   }
-  // Either of both.
+  // Whether this node's set, which has nothing, waits to be taken into a cluster.
+  bool awaits_cluster() const { return awaits_cluster_; }
+  void SetAwaitsCluster(bool awaits) {
+    awaits_cluster_ = awaits;
+    Fold();
+  }
+  // Any of these.
   bool asks_nodes() const { return asks_nodes_; }
 
   // --- the end
@@ -125,8 +137,8 @@ class Host {
 
  protected:
   void RestrainWrites(bool restrains) {
-    restrains_writes_ = restrains;
-    asks_nodes_ = routes_ || restrains_writes_;
+    restrains_ = restrains;
+    Fold();
   }
 
   // Set by the implementation before the first command; owned by it.
@@ -138,8 +150,16 @@ class Host {
   Pause pause_{Pause::kNone};
 
  private:
+  void Fold() {
+    restrains_writes_ = restrains_ || closed_;
+    asks_nodes_ = routes_ || restrains_writes_ || awaits_cluster_;
+  }
+
+  bool restrains_{false};
+  bool closed_{false};
   bool restrains_writes_{false};
   bool routes_{false};
+  bool awaits_cluster_{false};
   bool asks_nodes_{false};
 };
 

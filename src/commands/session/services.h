@@ -4,12 +4,17 @@
 
 #include <string>
 
+#include "base/os/load_meter.h"
 #include "base/os/worker_pool.h"
 #include "cluster/cluster_map.h"
 #include "cluster/cluster_view.h"
+#include "cluster/cursor_uses.h"
+#include "cluster/cut_desk.h"
+#include "cluster/cut_digests.h"
 #include "cluster/director_desk.h"
 #include "cluster/move_desk.h"
 #include "cluster/move_jobs.h"
+#include "cluster/move_trials.h"
 #include "cluster/table_cuts.h"
 #include "commands/acl/acl.h"
 #include "commands/catalog/command_table.h"
@@ -20,6 +25,7 @@
 #include "commands/session/server_stats.h"
 #include "commands/session/slow_log.h"
 #include "commands/session/table_events.h"
+#include "commands/session/tablet_listeners.h"
 #include "commands/session/tracking.h"
 #include "commands/session/work_memory.h"
 #include "heat/heat_map.h"
@@ -45,9 +51,16 @@ struct Services {
   ClusterMap cluster_map;
   MoveJobs move_jobs;
   ClusterView cluster_view;
+  LoadMeter load;  // of the loop
+  TabletListeners tablet_listeners;
   DirectorDesk* director{nullptr};
   MoveDesk* moves{nullptr};
+  CutDesk* cuts{nullptr};  // null: this node is of no replica set
+  CutListeners cut_listeners{};
+  CutDigests cut_digests;
+  CursorUses cursor_uses;  // at the director
   TableCuts table_cuts;
+  MoveTrials move_trials;
   RemoteCalls* remote{nullptr};     // null: no other set can be asked
   const CallPiece* piece{nullptr};  // what the command at hand is asked for alone; null: all
   WorkMemory work_memory;           // dies after the reads that have taken of it

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/coding.h"
+#include "base/text/number.h"
 
 namespace cellar {
 
@@ -14,6 +15,14 @@ int64_t FeedId::micros() const {
 }
 
 std::string FeedId::text() const { return std::to_string(ms) + "-" + std::to_string(n); }
+
+std::optional<FeedWord> ParseFeedWord(std::string_view word) {
+  const size_t at = word.find('@');
+  if (at == word.npos) return FeedWord{word, std::nullopt};
+  uint64_t set = 0;
+  if (ParseUint64(word.substr(at + 1), &set) != NumberError::kNone) return std::nullopt;
+  return FeedWord{word.substr(0, at), set};
+}
 
 bool Feed::CoversTable(std::string_view table) const {
   return on.empty() ||
@@ -33,10 +42,13 @@ namespace {
 constexpr uint64_t kOldFlag{1 << 20};
 constexpr uint64_t kExpiredFlag{1 << 21};
 constexpr uint64_t kByRowFlag{1 << 22};
+constexpr uint64_t kRowsOnlyFlag{1 << 23};
+constexpr uint64_t kHomeFlag{1 << 24};  // the home stands behind all else
 static_assert(kFeedSlicesMax < kOldFlag);
 }  // namespace
 
 std::string EncodeFeedDefinition(const Feed& feed) {
+  const bool has_home = feed.home != FeedHome{};
   std::string bytes;
   PutVarint64(&bytes, feed.on.size());
   for (const Feed::On& term : feed.on) {
@@ -47,9 +59,11 @@ std::string EncodeFeedDefinition(const Feed& feed) {
   for (const std::string& prefix : feed.prefixes) PutLengthPrefixed(&bytes, prefix);
   PutVarint64(&bytes, feed.slice);
   PutVarint64(&bytes, feed.slices | (feed.old ? kOldFlag : 0) | (feed.expired ? kExpiredFlag : 0) |
-                          (feed.by_row ? kByRowFlag : 0));
+                          (feed.by_row ? kByRowFlag : 0) | (feed.rows_only ? kRowsOnlyFlag : 0) |
+                          (has_home ? kHomeFlag : 0));
   PutFixed64(&bytes, static_cast<uint64_t>(feed.keep_micros));
   PutFixed64(&bytes, static_cast<uint64_t>(feed.after_micros));
+  if (has_home) bytes += EncodeFeedHome(feed.home);
   return bytes;
 }
 
@@ -78,6 +92,8 @@ bool DecodeFeedDefinition(std::string_view* from, Feed* feed) {
   feed->old = (feed->slices & kOldFlag) != 0;
   feed->expired = (feed->slices & kExpiredFlag) != 0;
   feed->by_row = (feed->slices & kByRowFlag) != 0;
+  feed->rows_only = (feed->slices & kRowsOnlyFlag) != 0;
+  if ((feed->slices & kHomeFlag) != 0 && !DecodeFeedHome(from, &feed->home)) return false;
   feed->slices &= kOldFlag - 1;
   feed->keep_micros = static_cast<int64_t>(keep);
   feed->after_micros = static_cast<int64_t>(after);
@@ -104,6 +120,24 @@ bool DecodeFeedSchemas(std::string_view* from, FeedSchemas* schemas) {
     schemas->tables.emplace_back(table, commands);
   }
   return true;
+}
+
+std::string EncodeFeedHome(const FeedHome& home) {
+  std::string bytes;
+  PutVarint64(&bytes, home.set);
+  PutVarint64(&bytes, home.from ? *home.from + 1 : 0);
+  bytes.push_back(home.awaits ? 1 : 0);
+  PutVarint64(&bytes, home.move);
+  return bytes;
+}
+
+bool DecodeFeedHome(std::string_view* from, FeedHome* home) {
+  uint64_t whence = 0;
+  if (!GetVarint64(from, &home->set) || !GetVarint64(from, &whence) || from->empty()) return false;
+  home->from = whence == 0 ? std::nullopt : std::optional(whence - 1);
+  home->awaits = from->front() != 0;
+  from->remove_prefix(1);
+  return GetVarint64(from, &home->move) && (!home->awaits || home->from);
 }
 
 std::string EncodeFeedTrim(int64_t through_micros, const FeedId& dropped) {

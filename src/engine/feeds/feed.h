@@ -14,6 +14,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,6 +60,19 @@ constexpr int64_t FeedMicrosOfStep(uint64_t changes) {
 // Payloads below it cannot hold so many changes that a step takes more than one.
 inline constexpr size_t kFeedLargeStepBytes{2 << 20};
 
+// Where the groups of a whole feed are, in a cluster of several sets (feed_group.h).
+struct FeedHome {
+  uint64_t set{0};
+  // They are on their way from there: who is home takes them before it does anything with them.
+  std::optional<uint64_t> from{};
+  // Of the home itself: it has not got them yet.
+  bool awaits{false};
+  // While they are on their way: the change of the schema that said so. No two moves have the same.
+  uint64_t move{0};
+
+  friend bool operator==(const FeedHome&, const FeedHome&) = default;
+};
+
 struct Feed {
   struct On {
     std::string table;
@@ -77,6 +91,9 @@ struct Feed {
   bool old{false};      // what was there before a put, and each cell that is deleted
   bool expired{false};  // what retention reclaims
   bool by_row{false};   // an entry has all changes of a row in a step, not one
+  // Of a set of a cluster that is not set 0: what becomes of tables set 0 tells alone.
+  bool rows_only{false};
+  FeedHome home{};
   int64_t keep_micros{0};
   // Steps up to this commit time were before it was created.
   int64_t after_micros{0};
@@ -92,6 +109,14 @@ struct Feed {
   bool CoversFamily(std::string_view table, std::string_view family) const;
 };
 
+// A feed as a command names it: `f`, or `f@3`, what set 3 of a cluster tells.
+struct FeedWord {
+  std::string_view feed;
+  std::optional<uint64_t> set;
+};
+// Nothing if what stands behind an `@` is no number of a set.
+std::optional<FeedWord> ParseFeedWord(std::string_view word);
+
 // The definition, without names and id. A schema of each table that is covered stands behind it in
 // a mutation: what the feed tells first.
 std::string EncodeFeedDefinition(const Feed& feed);
@@ -102,6 +127,10 @@ struct FeedSchemas {
 };
 void EncodeFeedSchemas(const FeedSchemas& schemas, std::string* to);
 [[nodiscard]] bool DecodeFeedSchemas(std::string_view* from, FeedSchemas* schemas);
+
+// What kFeedHome says: | v set | v from + 1; 0: nowhere | awaits u8 | v move |
+std::string EncodeFeedHome(const FeedHome& home);
+[[nodiscard]] bool DecodeFeedHome(std::string_view* from, FeedHome* home);
 
 // What kTrimFeed says.
 std::string EncodeFeedTrim(int64_t through_micros, const FeedId& dropped);

@@ -452,6 +452,22 @@ bool DecodeGroup(std::string_view* from, std::string* name, FeedGroupChanges* ch
 
 }  // namespace
 
+FeedGroupChanges ChangesOf(const FeedGroup& group,
+                           const std::function<FeedId(const FeedId&)>& id_of) {
+  FeedGroupChanges changes;
+  changes.Create(id_of(group.last));
+  for (const auto& [name, consumer] : group.consumers) {
+    changes.AddConsumer(name, consumer->seen_ms);
+    std::vector<FeedGroupChanges::Claimed> claimed;
+    for (const FeedId& id : consumer->pending) {
+      const FeedPending& pending = group.pending.at(id);
+      claimed.push_back({id_of(id), pending.delivered_ms, pending.times});
+    }
+    if (!claimed.empty()) changes.Claim(name, claimed);
+  }
+  return changes;
+}
+
 bool FeedGroups::Decode(std::string_view* from, const std::function<bool(uint64_t)>& is_feed) {
   CELLAR_ASSERT(!undoing_);
   uint64_t feeds = 0;
@@ -459,7 +475,8 @@ bool FeedGroups::Decode(std::string_view* from, const std::function<bool(uint64_
   for (uint64_t i = 0; i < feeds; ++i) {
     uint64_t feed_id = 0;
     uint64_t groups = 0;
-    if (!GetVarint64(from, &feed_id) || !GetVarint64(from, &groups) || !is_feed(feed_id))
+    if (!GetVarint64(from, &feed_id) || !GetVarint64(from, &groups) ||
+        !is_feed(FeedOfGroups(feed_id)))
       return false;
     for (uint64_t j = 0; j < groups; ++j) {
       std::string name;

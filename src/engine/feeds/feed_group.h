@@ -21,6 +21,10 @@
 //
 //   id       | v ms | v n |
 //
+// In a cluster of several sets a feed has groups twice: those of the set's own part of it, f@n, by
+// the feed's id, and at its home those of all of it (WholeFeedGroups), with ids of entries as all
+// sets have them (merged_id.h).
+//
 // The entries themselves are nowhere here (store/history/feed_log.h). What a change costs is in
 // proportion to itself; taking back a transaction costs what it has changed.
 #pragma once
@@ -43,6 +47,11 @@ inline constexpr size_t kFeedGroupsMax{1'000};         // of a feed
 inline constexpr size_t kFeedPendingMax{100'000};      // of a group
 inline constexpr size_t kFeedConsumersMax{10'000};     // of a group
 inline constexpr size_t kFeedGroupNameBytesMax{1024};  // of a group, of a consumer
+
+inline constexpr uint64_t kWholeFeedBit{1ULL << 63};
+// What FeedGroups calls the whole feed of that id.
+constexpr uint64_t WholeFeedGroups(uint64_t feed_id) { return feed_id | kWholeFeedBit; }
+constexpr uint64_t FeedOfGroups(uint64_t groups_id) { return groups_id & ~kWholeFeedBit; }
 
 struct FeedConsumer {
   std::string name;
@@ -107,6 +116,11 @@ class FeedGroupChanges {
  private:
   std::string bytes_;
 };
+
+// A group as it is, in the form of changes that make it; `id_of`: what becomes of its ids, of which
+// each is less than the next.
+FeedGroupChanges ChangesOf(const FeedGroup& group,
+                           const std::function<FeedId(const FeedId&)>& id_of);
 
 class FeedGroups {
  public:

@@ -170,6 +170,7 @@ void FeedSet::Drop(uint64_t id) {
   if (found->second.tells_pre_images()) --telling_old_;
   by_id_.erase(found);
   groups_.DropFeed(id);
+  groups_.DropFeed(WholeFeedGroups(id));
   // Inside a transaction the last one may come back; what is kept then goes with the next one.
   if (by_id_.empty() && before_ == nullptr) history_.Clear();
 }
@@ -177,6 +178,16 @@ void FeedSet::Drop(uint64_t id) {
 bool FeedSet::Trim(uint64_t id, std::string_view bytes) {
   const auto found = by_id_.find(id);
   return found != by_id_.end() && DecodeFeedTrim(bytes, &found->second);
+}
+
+bool FeedSet::SetHome(uint64_t id, std::string_view bytes, uint64_t own_set) {
+  const auto found = by_id_.find(id);
+  FeedHome home;
+  if (found == by_id_.end() || !DecodeFeedHome(&bytes, &home) || !bytes.empty()) return false;
+  home.awaits = home.awaits && home.set == own_set;
+  found->second.home = home;
+  if (!home.from && home.set != own_set) groups_.DropFeed(WholeFeedGroups(id));
+  return true;
 }
 
 void FeedSet::BeginUndo() {

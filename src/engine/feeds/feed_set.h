@@ -90,6 +90,10 @@ class FeedSet {
   // False if the bytes are none of a trim, or there is no such feed.
   [[nodiscard]] bool Trim(uint64_t id, std::string_view bytes);
 
+  // Likewise of a home, at that set. One that has not come there yet awaits its groups, and who was
+  // home keeps its own until all of them are there.
+  [[nodiscard]] bool SetHome(uint64_t id, std::string_view bytes, uint64_t own_set);
+
   const FeedGroups& groups() const { return groups_; }
   FeedGroups& groups() { return groups_; }
   // About what groups and versions of tables take.

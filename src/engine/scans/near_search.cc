@@ -60,6 +60,7 @@ void NearEntrySearch::TakePlace() {
     place_.direction = key.starts_with(prefix_) ? 0 : 1;
   }
   place_.values = order_.DecodeValues(key);
+  place_.key = key;
   const bool decoded = view_->schema().key.Decode(key.substr(order_.ValuesSize(key)), &place_.row);
   CELLAR_ASSERT(decoded);
 }

@@ -24,6 +24,7 @@ namespace cellar {
 struct NearPlace {
   std::vector<IndexOrder::Value> values;  // of an index's entry
   std::string row;                        // canonical text
+  std::string key;                        // of an index's entry
   int direction{0};  // 0 what was asked for, 1 the next one behind it, -1 the last one before it
 };
 

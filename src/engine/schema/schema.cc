@@ -13,9 +13,9 @@ namespace cellar {
 namespace {
 
 constexpr uint8_t kNoType{0xff};
-// Above the type's number stand AGGREGATE, whether there is a BUCKET, COMPRESS, and whether there
-// is a COLUMN: 0 in a plain family. A server that does not know them finds no such type, or option,
-// and refuses the schema.
+// Above the type's number stand AGGREGATE, whether there is a BUCKET, COMPRESS, whether there is a
+// COLUMN, and a next policy: 0 in a plain family. A server that does not know them finds no such
+// type, or option, and refuses the schema.
 constexpr int kFoldShift{8};
 constexpr int kFoldBits{3};
 constexpr uint64_t kHasBucket{uint64_t{1} << (kFoldShift + kFoldBits)};
@@ -24,13 +24,14 @@ constexpr int kCompressionShift{kFoldShift + kFoldBits + 1};
 constexpr int kCompressionBits{2};
 static_assert(kCompressionCount == 1 << kCompressionBits);
 constexpr uint64_t kHasColumns{uint64_t{1} << (kCompressionShift + kCompressionBits)};
+constexpr uint64_t kHasNextPolicy{kHasColumns << 1};
 
 uint64_t FamilyTypeNumber(const FamilySchema& family) {
   const uint64_t type = family.type ? static_cast<uint64_t>(*family.type) : kNoType;
   return type | static_cast<uint64_t>(family.fold) << kFoldShift |
          (family.bucket_ms != 0 ? kHasBucket : 0) |
          static_cast<uint64_t>(family.compression) << kCompressionShift |
-         (family.columns.empty() ? 0 : kHasColumns);
+         (family.columns.empty() ? 0 : kHasColumns) | (family.next_policy ? kHasNextPolicy : 0);
 }
 
 // COLOCATE and WHOLE stand above the next family's id, where older versions find damage:
@@ -57,6 +58,30 @@ bool IsNameCharacter(char c) {
 
 Status Malformed() {
   return Status::Error(ErrorCode::kCorruption, "a table's schema is malformed");
+}
+
+// policy  | b GC text, v versions, v ttl ms
+void EncodePolicy(const RetentionPolicy& policy, std::string* to) {
+  const bool expression = policy.is_expression();
+  PutLengthPrefixed(to, expression ? policy.text() : std::string_view());
+  PutVarint64(to, expression ? 0 : policy.versions());
+  PutVarint64(to, expression ? 0 : static_cast<uint64_t>(policy.ttl_ms()));
+}
+
+Status DecodePolicy(std::string_view* from, RetentionPolicy* policy) {
+  std::string_view text;
+  uint64_t versions = 0;
+  uint64_t ttl_ms = 0;
+  if (!GetLengthPrefixed(from, &text) || !GetVarint64(from, &versions) ||
+      !GetVarint64(from, &ttl_ms) || ttl_ms > static_cast<uint64_t>(kDurationMsMax)) {
+    return Malformed();
+  }
+  if (text.empty()) {
+    *policy = RetentionPolicy::FromVersionsAndTtl(versions, static_cast<int64_t>(ttl_ms));
+    return Status::Ok();
+  }
+  ASSIGN_OR_RETURN(*policy, RetentionPolicy::Parse(text));
+  return Status::Ok();
 }
 
 // The columns with types of their own, behind BUCKET. Their qualifiers are as the family's order
@@ -90,7 +115,7 @@ Status DecodeColumns(std::string_view* from, FamilySchema* family) {
 Status DecodeFamilyTypes(uint64_t number, std::string_view* from, FamilySchema* family) {
   const uint64_t type = number & 0xff;
   const uint64_t fold = (number >> kFoldShift) & ((1 << kFoldBits) - 1);
-  const uint64_t compression = (number & ~kHasColumns) >> kCompressionShift;
+  const uint64_t compression = (number & ~(kHasColumns | kHasNextPolicy)) >> kCompressionShift;
   if (compression >= kCompressionCount || fold >= kFoldKindCount) {
     return Status::Error(ErrorCode::kCorruption,
                          "a table's schema has an option that this version does not know");
@@ -112,41 +137,32 @@ Status DecodeFamilyTypes(uint64_t number, std::string_view* from, FamilySchema* 
     if (family->fold != FoldKind::kNone) return Malformed();
     RETURN_IF_ERROR(DecodeColumns(from, family));
   }
+  if ((number & kHasNextPolicy) != 0)
+    RETURN_IF_ERROR(DecodePolicy(from, &family->next_policy.emplace()));
   family->takes_plain_bytes = family->is_plain() && !Packs(family->compression) &&
                               family->type.value_or(ValueType::kBytes) == ValueType::kBytes &&
                               family->columns.empty();
   return Status::Ok();
 }
 
-// One family at the front of *from.
+// One family at the front of *from; its policy stands before what options add.
 Status DecodeFamily(std::string_view* from, FamilySchema* family) {
   std::string_view name;
   std::string_view order;
-  std::string_view policy;
   uint64_t id = 0;
   uint64_t group = 0;
   uint64_t type = 0;
-  uint64_t versions = 0;
-  uint64_t ttl_ms = 0;
   if (!GetLengthPrefixed(from, &name) || !GetVarint64(from, &id) || !GetVarint64(from, &group) ||
-      !GetVarint64(from, &type) || !GetLengthPrefixed(from, &order) ||
-      !GetLengthPrefixed(from, &policy) || !GetVarint64(from, &versions) ||
-      !GetVarint64(from, &ttl_ms)) {
+      !GetVarint64(from, &type) || !GetLengthPrefixed(from, &order)) {
     return Malformed();
   }
   if (!IsName(name) || id == 0 || id > UINT32_MAX || group >= kFamiliesMax) return Malformed();
-  if (ttl_ms > static_cast<uint64_t>(kDurationMsMax)) return Malformed();
+  RETURN_IF_ERROR(DecodePolicy(from, &family->policy));
   family->name = name;
   family->id = static_cast<uint32_t>(id);
   family->group = static_cast<uint32_t>(group);
   ASSIGN_OR_RETURN(family->order, Order::Parse(order));
-  RETURN_IF_ERROR(DecodeFamilyTypes(type, from, family));
-  if (policy.empty()) {
-    family->policy = RetentionPolicy::FromVersionsAndTtl(versions, static_cast<int64_t>(ttl_ms));
-  } else {
-    ASSIGN_OR_RETURN(family->policy, RetentionPolicy::Parse(policy));
-  }
-  return Status::Ok();
+  return DecodeFamilyTypes(type, from, family);
 }
 
 }  // namespace
@@ -227,12 +243,12 @@ std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& fam
     CELLAR_ASSERT(decoded);
     text += " COLUMN " + QuoteWord(qualifier) + " " + std::string(ValueTypeName(column.type));
   }
-  if (family.policy.is_expression()) {
-    text += " GC " + QuoteWord(family.policy.text());
+  const RetentionPolicy& policy = family.policy_said();
+  if (policy.is_expression()) {
+    text += " GC " + QuoteWord(policy.text());
   } else {
-    if (family.policy.versions() != 0)
-      text += " VERSIONS " + FormatUint64(family.policy.versions());
-    if (family.policy.ttl_ms() != 0) text += " TTL " + FormatDurationShort(family.policy.ttl_ms());
+    if (policy.versions() != 0) text += " VERSIONS " + FormatUint64(policy.versions());
+    if (policy.ttl_ms() != 0) text += " TTL " + FormatDurationShort(policy.ttl_ms());
   }
   CELLAR_ASSERT(family.group < schema.groups.size());
   const std::string& group = schema.groups[family.group].name;
@@ -243,9 +259,9 @@ std::string FamilyOptionsText(const TableSchema& schema, const FamilySchema& fam
 // schema  | b key order | v next family id | v groups { b name, v tree id }
 //         | v families { b name, v id, v group,
 //                        v type | aggregate << 8 | has bucket << 11 | compression << 12
-//                          | has columns << 14,
-//                        b order, b GC text, v versions, v ttl ms [, v bucket ms]
-//                        [, v columns { b qualifier, v type }] }
+//                          | has columns << 14 | has next policy << 15,
+//                        b order, policy [, v bucket ms] [, v columns { b qualifier, v type }]
+//                        [, policy] }
 //         | v next index id | v indexes { index_schema.h }
 void EncodeTableSchema(const TableSchema& schema, std::string* to) {
   PutLengthPrefixed(to, schema.key.spec());
@@ -262,17 +278,14 @@ void EncodeTableSchema(const TableSchema& schema, std::string* to) {
     PutVarint64(to, family.group);
     PutVarint64(to, FamilyTypeNumber(family));
     PutLengthPrefixed(to, family.order.spec());
-    const bool expression = family.policy.is_expression();
-    PutLengthPrefixed(to, expression ? family.policy.text() : std::string_view());
-    PutVarint64(to, expression ? 0 : family.policy.versions());
-    PutVarint64(to, expression ? 0 : static_cast<uint64_t>(family.policy.ttl_ms()));
+    EncodePolicy(family.policy, to);
     if (family.bucket_ms != 0) PutVarint64(to, static_cast<uint64_t>(family.bucket_ms));
-    if (family.columns.empty()) continue;
-    PutVarint64(to, family.columns.size());
+    if (!family.columns.empty()) PutVarint64(to, family.columns.size());
     for (const TypedColumn& column : family.columns) {
       PutLengthPrefixed(to, column.qualifier);
       PutVarint64(to, static_cast<uint64_t>(column.type));
     }
+    if (family.next_policy) EncodePolicy(*family.next_policy, to);
   }
   PutVarint64(to, schema.index_id_next);
   PutVarint64(to, schema.indexes.size());
@@ -350,8 +363,9 @@ bool DifferInIndexStatesAlone(const TableSchema& before, const TableSchema& afte
 }
 
 bool IsPlainSchema(const TableSchema& schema) {
-  return std::all_of(schema.families.begin(), schema.families.end(),
-                     [](const FamilySchema& family) { return family.is_plain(); }) &&
+  return std::all_of(
+             schema.families.begin(), schema.families.end(),
+             [](const FamilySchema& family) { return family.is_plain() && !family.next_policy; }) &&
          !MayHoldPacked(schema) && !HasTypedColumns(schema) && !schema.placement.any();
 }
 

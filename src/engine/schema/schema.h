@@ -49,6 +49,9 @@ struct FamilySchema {
   std::optional<ValueType> type;  // of columns that have none of their own: ask TypeOf
   Order order;                    // of the qualifiers
   RetentionPolicy policy;
+  // At a set of a cluster: what the policy is from when nothing is stored any more that this one
+  // has dropped (store/policy_changes.h).
+  std::optional<RetentionPolicy> next_policy;
   FoldKind fold{FoldKind::kNone};                // AGGREGATE; fixed, as is then the type
   Compression compression{Compression::kNever};  // COMPRESS, of what is written from now on
   int64_t bucket_ms{0};                          // BUCKET; fixed; 0: none
@@ -60,6 +63,8 @@ struct FamilySchema {
   // Cells stand at the timestamps that writes say, and a put is all there is to a write.
   bool is_plain() const { return fold == FoldKind::kNone && bucket_ms == 0; }
   bool is_hll() const { return fold == FoldKind::kHll; }
+  // As it was said last.
+  const RetentionPolicy& policy_said() const { return next_policy ? *next_policy : policy; }
   // The column of that encoded qualifier, if it has a type of its own.
   const TypedColumn* FindColumn(std::string_view qualifier) const;
 };

@@ -1,10 +1,12 @@
 // A mutation as text, for `cellar --dump`. The log alone does not say how a table's keys are
 // ordered, so keys are shown as they are encoded, in redis-cli quoting.
+#include "base/text/ascii.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "engine/feeds/feed.h"
 #include "engine/keys/cell.h"
 #include "engine/schema/schema.h"
+#include "engine/state/cut_mark.h"
 #include "engine/state/engine.h"
 
 namespace cellar {
@@ -116,18 +118,52 @@ std::string DescribeMove(const DecodedOp& op) {
   }
 }
 
-// Of feeds, snapshots and tablets.
-std::string DescribeLaterOp(const DecodedOp& op) {
+std::string DescribeFeedOp(const DecodedOp& op) {
   const std::string id = FormatUint64(op.id);
   switch (op.op) {
     case MutationOp::kCreateFeed:
       return "FEED CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
     case MutationOp::kDropFeed:
       return "FEED DROP " + id;
+    case MutationOp::kFeedGroup:
+      return "FEED GROUP " + std::string(op.id == FeedOfGroups(op.id) ? "" : "OF ALL SETS ") +
+             FormatUint64(FeedOfGroups(op.id)) + " " + QuoteWord(op.first) + " " +
+             QuoteWord(op.second);
+    case MutationOp::kFeedHome: {
+      std::string_view bytes = op.first;
+      FeedHome home;
+      if (!DecodeFeedHome(&bytes, &home)) return "FEED HOME " + id + " (malformed)";
+      return "FEED HOME " + id + " SET " + FormatUint64(home.set) +
+             (home.from ? " FROM SET " + FormatUint64(*home.from) : std::string()) +
+             (home.from && !home.awaits ? " ARRIVED" : "");
+    }
+    default: {
+      Feed feed;
+      return DecodeFeedTrim(op.first, &feed)
+                 ? "FEED TRIM " + id + " UP TO " + FormatInt64(feed.through_micros)
+                 : "(malformed)";
+    }
+  }
+}
+
+// Of feeds, snapshots and tablets.
+std::string DescribeLaterOp(const DecodedOp& op) {
+  const std::string id = FormatUint64(op.id);
+  switch (op.op) {
+    case MutationOp::kCreateFeed:
+    case MutationOp::kDropFeed:
+    case MutationOp::kFeedGroup:
+    case MutationOp::kFeedHome:
+    case MutationOp::kTrimFeed:
+      return DescribeFeedOp(op);
     case MutationOp::kCreateSnapshot:
       return "SNAPSHOT CREATE " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
     case MutationOp::kDropSnapshot:
       return "SNAPSHOT DROP " + id;
+    case MutationOp::kNameSnapshot:
+      return "SNAPSHOT NAME " + id + " " + QuoteWord(op.first);
+    case MutationOp::kAdoptSnapshot:
+      return "SNAPSHOT ADOPT " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
     case MutationOp::kCopyTable:
       return "COPY " + QuoteWord(op.first) + "/" + QuoteWord(op.second) + " ID " + id;
     case MutationOp::kTablets:
@@ -152,15 +188,21 @@ std::string DescribeLaterOp(const DecodedOp& op) {
     case MutationOp::kFloor:
     case MutationOp::kPurge:
       return DescribeMove(op);
+    case MutationOp::kOpenAs: {
+      uint64_t set_id = 0;
+      if (!DecodeOpenAs(op.first, &set_id)) return "OPEN AS (malformed)";
+      // It lies there the other way round.
+      const std::string as = " " + HexText(std::string(op.first.rbegin(), op.first.rend()));
+      return op.id == 0 ? "OPEN AS" + as : "RECOVERED TO CUT " + id + " WAS" + as;
+    }
     case MutationOp::kCatalog:
       return "CATALOG " + FormatUint64(op.number);
-    case MutationOp::kFeedGroup:
-      return "FEED GROUP " + id + " " + QuoteWord(op.first) + " " + QuoteWord(op.second);
-    case MutationOp::kTrimFeed: {
-      Feed feed;
-      return DecodeFeedTrim(op.first, &feed)
-                 ? "FEED TRIM " + id + " UP TO " + FormatInt64(feed.through_micros)
-                 : "(malformed)";
+    case MutationOp::kCut: {
+      std::string_view bytes = op.first;
+      CutMark mark;
+      if (!DecodeCutMark(&bytes, &mark)) return "CUT " + id + " (malformed)";
+      return "CUT " + id + " FOR " + std::string(CutPurposeName(mark.purpose)) + " AT " +
+             FormatInt64(mark.time_micros);
     }
     default:
       return "(unknown)";

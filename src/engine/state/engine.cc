@@ -73,12 +73,17 @@ struct Engine::Undo {
   std::map<uint64_t, Table::Checkpoint> touched;
   std::map<uint64_t, std::unique_ptr<Table>> dropped;
   std::vector<std::unique_ptr<NamedSnapshot>> dropped_snapshots;
+  std::vector<uint64_t> named_snapshots;
 };
 
 uint64_t Engine::undo_table_id_next() const { return undo_->numbers.table_id; }
 
 void Engine::KeepForUndo(std::unique_ptr<NamedSnapshot> snapshot) {
   undo_->dropped_snapshots.push_back(std::move(snapshot));
+}
+
+void Engine::NoteNamedForUndo(uint64_t snapshot_id) {
+  undo_->named_snapshots.push_back(snapshot_id);
 }
 
 Engine::Engine() { AddBuiltInKeyspaces(); }
@@ -336,7 +341,7 @@ Status Engine::ApplyCellOp(const DecodedOp& op, Table* table) {
 // for every step behind this one.
 Status Engine::ApplySchemaOp(const DecodedOp& op, const MutationReader& later) {
   ForgetNames();
-  const bool is_of_feeds = op.op >= MutationOp::kCreateFeed && op.op <= MutationOp::kTrimFeed;
+  const bool is_of_feeds = op.op >= MutationOp::kCreateFeed && op.op <= MutationOp::kFeedHome;
   if (feeds_.empty() && !is_of_feeds) [[likely]]
     return CarryOutSchemaOp(op);
   // Steps of one record follow one another by microseconds.
@@ -378,6 +383,8 @@ Status Engine::CarryOutSchemaOp(const DecodedOp& op) {
       return SetSchema(op);
     case MutationOp::kCreateSnapshot:
     case MutationOp::kDropSnapshot:
+    case MutationOp::kNameSnapshot:
+    case MutationOp::kAdoptSnapshot:
     case MutationOp::kCopyTable:
       return ApplySnapshotOp(op);
     default:
@@ -618,6 +625,8 @@ void Engine::RollBack() {
   // Those that are new go first: they may have the names of those that come back.
   for (const NamedSnapshot* snapshot : snapshots_.All())
     if (snapshot->id >= undo->numbers.table_id) DropSnapshot(snapshot->id);
+  for (const uint64_t id : undo->named_snapshots)
+    if (snapshots_.FindById(id) != nullptr) snapshots_.Name(id, {});
   for (std::unique_ptr<NamedSnapshot>& snapshot : undo->dropped_snapshots)
     snapshots_.Add(std::move(snapshot));
   std::map<uint64_t, std::unique_ptr<Table>> now = std::move(tables_);

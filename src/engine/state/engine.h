@@ -180,6 +180,7 @@ class Engine final : public StateMachine {
   // For ops of this server's own any time behind the last commit will do (feeds/feed_set.h).
   void SetCommitTime(int64_t micros) override { commit_micros_ = micros; }
   StateSnapshot TakeSnapshot() override;
+  StateSnapshot TakeSnapshotOfCut(uint64_t cut) override;
   // Of an engine whose BeginLoad has been given the catalog of a snapshot file: which family has
   // how much of it. Trees are divided by the bytes of their families' cells, what an index has goes
   // to the family of its first column, what a named snapshot keeps to the table whose name it has.
@@ -285,11 +286,14 @@ class Engine final : public StateMachine {
   struct LoadingVersions;
   Status ApplySnapshotOp(const DecodedOp& op);
   Status CreateSnapshot(const DecodedOp& op);
+  Status NameSnapshot(const DecodedOp& op);
+  Status AdoptSnapshot(const DecodedOp& op);
   Status CopyTable(const DecodedOp& op);
   void DropSnapshot(uint64_t id);
   void RetireSnapshot(NamedSnapshot& snapshot);
   uint64_t undo_table_id_next() const;
   void KeepForUndo(std::unique_ptr<NamedSnapshot> snapshot);
+  void NoteNamedForUndo(uint64_t snapshot_id);
   // Indexes whose entries stand in a file, by their number there; those that may.
   static std::vector<std::pair<uint64_t, Index*>> IndexesInFile(const Table& table);
   static std::vector<std::pair<uint64_t, uint64_t>> IndexIdsInFile(const Table& table);

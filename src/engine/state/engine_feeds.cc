@@ -27,10 +27,14 @@ Status Engine::ApplyFeedOp(const DecodedOp& op) {
       feeds_.Drop(op.id);
       return Status::Ok();
     case MutationOp::kFeedGroup:
-      if (feeds_.FindById(op.id) == nullptr) return Malformed("a feed that does not exist");
+      if (feeds_.FindById(FeedOfGroups(op.id)) == nullptr)
+        return Malformed("a feed that does not exist");
       return feeds_.groups().Apply(op.id, op.first, op.second)
                  ? Status::Ok()
                  : Malformed("a group that cannot be so");
+    case MutationOp::kFeedHome:
+      return feeds_.SetHome(op.id, op.first, cluster().set) ? Status::Ok()
+                                                            : Malformed("a home that cannot be so");
     default:
       return feeds_.Trim(op.id, op.first) ? Status::Ok() : Malformed("a feed that cannot be so");
   }

@@ -35,6 +35,10 @@ Status Engine::ApplySnapshotOp(const DecodedOp& op) {
       if (snapshots_.FindById(op.id) == nullptr) return Malformed("a snapshot that does not exist");
       DropSnapshot(op.id);
       return Status::Ok();
+    case MutationOp::kNameSnapshot:
+      return NameSnapshot(op);
+    case MutationOp::kAdoptSnapshot:
+      return AdoptSnapshot(op);
     default:
       return CopyTable(op);
   }
@@ -70,6 +74,56 @@ Status Engine::CreateSnapshot(const DecodedOp& op) {
     tree_id += table->groups();
   }
   numbers_.table_id = id;
+  numbers_.tree_id = std::max(numbers_.tree_id, tree_id);
+  snapshots_.Add(std::move(snapshot));
+  return Status::Ok();
+}
+
+Status Engine::NameSnapshot(const DecodedOp& op) {
+  const NamedSnapshot* const snapshot = snapshots_.FindById(op.id);
+  if (snapshot == nullptr || !snapshot->name.empty() ||
+      !(IsSnapshotName(op.first) || IsCursorName(op.first)) ||
+      snapshots_.FindAny(snapshot->keyspace, op.first) != nullptr)
+    return Malformed("a snapshot that cannot be called so");
+  ForgetNames();
+  if (undo_ != nullptr) NoteNamedForUndo(op.id);
+  snapshots_.Name(op.id, op.first);
+  return Status::Ok();
+}
+
+// Its tables are empty here, and own nothing.
+Status Engine::AdoptSnapshot(const DecodedOp& op) {
+  AdoptedSnapshot adopted;
+  if (!DecodeAdoptedSnapshot(op.third, &adopted) ||
+      !(IsSnapshotName(op.second) || IsCursorName(op.second)) || !KeyspaceExists(op.first) ||
+      snapshots_.FindAny(op.first, op.second) != nullptr || snapshots_.FindById(op.id) != nullptr ||
+      op.id >= kSnapshotIdMax || adopted.tree_id_first < numbers_.tree_id ||
+      adopted.tree_id_first >= kSnapshotIdMax)
+    return Malformed("a snapshot of other sets that cannot be");
+  auto snapshot = std::make_unique<NamedSnapshot>();
+  snapshot->id = op.id;
+  snapshot->keyspace = op.first;
+  snapshot->name = op.second;
+  snapshot->created_micros = adopted.created_micros;
+  snapshot->ttl_micros = adopted.ttl_micros;
+  uint64_t tree_id = adopted.tree_id_first;
+  uint64_t id_next = op.id + 1;
+  for (const AdoptedSnapshot::Part& part : adopted.tables) {
+    TableSchema schema;
+    std::string_view bytes = part.schema;
+    if (!DecodeTableSchema(&bytes, &schema).ok() || !bytes.empty() || !IsName(part.name) ||
+        part.id == 0 || part.id >= kSnapshotIdMax || tables_.contains(part.id) ||
+        snapshots_.FindTableById(part.id) != nullptr || snapshot->tables.contains(part.name))
+      return Malformed("a table of a snapshot of other sets that cannot be");
+    auto empty = std::make_unique<Table>(part.id, snapshot->keyspace, part.name, std::move(schema));
+    empty->SetTablets(Tablets::None());
+    snapshot->tables[part.name] =
+        empty->Freeze(part.id, snapshot->name, snapshot->created_micros, tree_id);
+    tree_id += empty->groups();
+    Retire(std::move(empty));
+    id_next = std::max(id_next, part.id + 1);
+  }
+  numbers_.table_id = std::max(numbers_.table_id, id_next);
   numbers_.tree_id = std::max(numbers_.tree_id, tree_id);
   snapshots_.Add(std::move(snapshot));
   return Status::Ok();
@@ -250,7 +304,8 @@ bool Engine::DecodeSnapshot(std::string_view* from) {
       !GetLengthPrefixed(from, &name) || !GetVarint64(from, &created) || created > kMax ||
       !GetVarint64(from, &ttl) || ttl > kMax || !GetVarint64(from, &tables) ||
       !KeyspaceExists(keyspace) || snapshots_.FindById(snapshot->id) != nullptr ||
-      (!name.empty() && (!IsSnapshotName(name) || snapshots_.FindAny(keyspace, name) != nullptr))) {
+      (!name.empty() && (!(IsSnapshotName(name) || IsCursorName(name)) ||
+                         snapshots_.FindAny(keyspace, name) != nullptr))) {
     return false;
   }
   snapshot->keyspace = keyspace;

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "engine/state/cut_mark.h"
 #include "engine/state/engine.h"
 #include "engine/state/malformed.h"
 
@@ -85,6 +86,18 @@ bool Engine::ChangeOwned(uint64_t table_id, const Tablet& tablet, bool owned) {
   return true;
 }
 
+StateMachine::StateSnapshot Engine::TakeSnapshotOfCut(uint64_t cut) {
+  ClusterState& cluster = numbers_.cluster;
+  CELLAR_ASSERT(cluster.active());
+  CELLAR_ASSERT(cut <= cluster.catalog);
+  const ClusterState before = cluster;
+  cluster.recovered_cut = cut;
+  if (cluster.opened_as == 0) cluster.opened_as = kOpenedByNobody;
+  StateSnapshot snapshot = TakeSnapshot();
+  cluster = before;
+  return snapshot;
+}
+
 // What the state of the moves does not let happen is not the next thing that has happened.
 Status Engine::ApplyMoveOp(const DecodedOp& op) {
   TabletMoves& moves = numbers_.cluster.moves;
@@ -157,6 +170,21 @@ Status Engine::ApplyTabletOp(const DecodedOp& op) {
     if (op.number <= numbers_.cluster.catalog)
       return Malformed("a schema that is not the next one");
     numbers_.cluster.catalog = op.number;
+    return Status::Ok();
+  }
+  if (op.op == MutationOp::kCut) {
+    CutMark mark;
+    std::string_view bytes = op.first;
+    const bool fits = DecodeCutMark(&bytes, &mark) && bytes.empty();
+    return fits && op.id == numbers_.cluster.catalog ? Status::Ok()
+                                                     : Malformed("a cut that cannot be so");
+  }
+  if (op.op == MutationOp::kOpenAs) {
+    ClusterState& cluster = numbers_.cluster;
+    if (op.id > cluster.catalog || !DecodeOpenAs(op.first, &cluster.opened_as) ||
+        cluster.opened_as == 0)
+      return Malformed("a set that cannot be opened so");
+    cluster.recovered_cut = op.id;
     return Status::Ok();
   }
   const bool moves = op.op >= MutationOp::kMoveBegin && op.op <= MutationOp::kFloor;

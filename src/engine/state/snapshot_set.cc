@@ -2,9 +2,11 @@
 #include "engine/state/snapshot_set.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/coding.h"
+#include "base/text/number.h"
 
 namespace cellar {
 
@@ -17,6 +19,13 @@ bool IsSnapshotName(std::string_view text) {
                      [&fits](char c) { return fits(c) || c == '.' || c == '-'; });
 }
 
+bool IsCursorName(std::string_view text) {
+  return text.size() > 1 && text.size() <= kSnapshotNameBytesMax && text[0] == '#' &&
+         std::all_of(text.begin() + 1, text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string CursorSnapshotName(uint64_t id) { return "#" + FormatUint64(id); }
+
 bool SplitSnapshot(std::string_view word, std::string_view* table, std::string_view* snapshot) {
   const size_t sign = word.find(kSnapshotSign);
   if (sign == std::string_view::npos) return false;
@@ -28,6 +37,12 @@ bool SplitSnapshot(std::string_view word, std::string_view* table, std::string_v
 Table* NamedSnapshot::Find(std::string_view table) const {
   const auto found = tables.find(table);
   return found == tables.end() ? nullptr : found->second.get();
+}
+
+size_t SnapshotSet::named() const {
+  return static_cast<size_t>(
+      std::count_if(by_name_.begin(), by_name_.end(),
+                    [](const auto& snapshot) { return !IsCursorName(snapshot.first.second); }));
 }
 
 const NamedSnapshot* SnapshotSet::FindAny(std::string_view keyspace, std::string_view name) const {
@@ -124,6 +139,18 @@ void SnapshotSet::Clear() {
   LearnDue();
 }
 
+void SnapshotSet::Name(uint64_t id, std::string_view name) {
+  NamedSnapshot* const snapshot = FindById(id);
+  CELLAR_ASSERT(snapshot != nullptr);
+  if (!snapshot->name.empty()) by_name_.erase(std::pair(snapshot->keyspace, snapshot->name));
+  snapshot->name = name;
+  for (const auto& [table_name, table] : snapshot->tables)
+    table->SetFrozen(snapshot->name, snapshot->created_micros);
+  if (name.empty()) return;
+  const bool is_free = by_name_.emplace(std::pair(snapshot->keyspace, snapshot->name), id).second;
+  CELLAR_ASSERT(is_free);
+}
+
 void SnapshotSet::LearnDue() {
   next_due_micros_ = std::numeric_limits<int64_t>::max();
   for (const auto& [id, snapshot] : by_id_) {
@@ -139,6 +166,46 @@ bool SnapshotSet::HideDue(int64_t now_micros) {
   }
   LearnDue();
   return true;
+}
+
+// adopted  | v created | v ttl | v first tree id | v tables { v id, b name, b schema } |
+std::string EncodeAdoptedSnapshot(const AdoptedSnapshot& adopted) {
+  std::string bytes;
+  PutVarint64(&bytes, static_cast<uint64_t>(adopted.created_micros));
+  PutVarint64(&bytes, static_cast<uint64_t>(adopted.ttl_micros));
+  PutVarint64(&bytes, adopted.tree_id_first);
+  PutVarint64(&bytes, adopted.tables.size());
+  for (const AdoptedSnapshot::Part& part : adopted.tables) {
+    PutVarint64(&bytes, part.id);
+    PutLengthPrefixed(&bytes, part.name);
+    PutLengthPrefixed(&bytes, part.schema);
+  }
+  return bytes;
+}
+
+bool DecodeAdoptedSnapshot(std::string_view from, AdoptedSnapshot* adopted) {
+  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  uint64_t created = 0;
+  uint64_t ttl = 0;
+  uint64_t tables = 0;
+  if (!GetVarint64(&from, &created) || !GetVarint64(&from, &ttl) || created > kMax || ttl > kMax ||
+      !GetVarint64(&from, &adopted->tree_id_first) || !GetVarint64(&from, &tables))
+    return false;
+  adopted->created_micros = static_cast<int64_t>(created);
+  adopted->ttl_micros = static_cast<int64_t>(ttl);
+  adopted->tables.clear();
+  for (uint64_t i = 0; i < tables; ++i) {
+    AdoptedSnapshot::Part part;
+    std::string_view name;
+    std::string_view schema;
+    if (!GetVarint64(&from, &part.id) || !GetLengthPrefixed(&from, &name) ||
+        !GetLengthPrefixed(&from, &schema))
+      return false;
+    part.name = name;
+    part.schema = schema;
+    adopted->tables.push_back(std::move(part));
+  }
+  return from.empty();
 }
 
 // definition  | v created | v ttl | v first tree id | v tables { v table id } |

@@ -31,6 +31,10 @@ inline constexpr char kSnapshotSign{'@'};
 
 // True for [A-Za-z0-9_][A-Za-z0-9_.-]{0,127}.
 bool IsSnapshotName(std::string_view text);
+// Snapshots that cursors read have names that no client gives, and are shown to none: # and a
+// number.
+bool IsCursorName(std::string_view text);
+std::string CursorSnapshotName(uint64_t id);
 // `table@snapshot` taken apart; false if it is no such word.
 [[nodiscard]] bool SplitSnapshot(std::string_view word, std::string_view* table,
                                  std::string_view* snapshot);
@@ -61,8 +65,8 @@ class SnapshotSet {
 
   bool empty() const { return by_id_.empty(); }
   size_t size() const { return by_id_.size(); }
-  // Those that have a name; hidden ones too.
-  size_t named() const { return by_name_.size(); }
+  // Those that clients have given a name; hidden ones too. O(n)
+  size_t named() const;
   // Hidden ones are not there.
   const NamedSnapshot* Find(std::string_view keyspace, std::string_view name) const;
   // They are.
@@ -85,6 +89,8 @@ class SnapshotSet {
   // REQUIRES: it is there.
   std::unique_ptr<NamedSnapshot> Remove(uint64_t id);
   void Clear();
+  // The one of that id, which is there, is called so; empty: nothing. REQUIRES: the name is free.
+  void Name(uint64_t id, std::string_view name);
 
   // Hides what is due by then. True if there is something new to hide.
   bool HideDue(int64_t now_micros);
@@ -108,6 +114,21 @@ struct SnapshotDefinition {
   uint64_t tree_id_first{0};        // of the groups of its tables
   std::vector<uint64_t> table_ids;  // of what
 };
+// What kAdoptSnapshot says of one of other sets: what its tables are called and are, with the ids
+// that they have everywhere.
+struct AdoptedSnapshot {
+  struct Part {
+    uint64_t id{0};
+    std::string name{};
+    std::string schema{};  // encoded; the numbers of its trees are those of whoever tells
+  };
+  int64_t created_micros{0};
+  int64_t ttl_micros{0};
+  uint64_t tree_id_first{0};
+  std::vector<Part> tables{};
+};
+std::string EncodeAdoptedSnapshot(const AdoptedSnapshot& adopted);
+[[nodiscard]] bool DecodeAdoptedSnapshot(std::string_view from, AdoptedSnapshot* adopted);
 std::string EncodeSnapshotDefinition(const SnapshotDefinition& definition);
 [[nodiscard]] bool DecodeSnapshotDefinition(std::string_view from, SnapshotDefinition* definition);
 

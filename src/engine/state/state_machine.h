@@ -65,6 +65,8 @@ class StateMachine {
 
   // O(trees), no copying of content. For one BTreeImageReader each (of `newer`: none), no cursor.
   virtual StateSnapshot TakeSnapshot() = 0;
+  // Likewise, at a cut of its cluster: the snapshot says that it is of that moment (ClusterState).
+  virtual StateSnapshot TakeSnapshotOfCut(uint64_t /*cut*/) { return TakeSnapshot(); }
 
   // Loading a snapshot, on an empty state machine: BeginLoad with the catalog, then TreeForLoad for
   // each tree of the snapshot in its order (each once; the journal fills it with BTreeBulkLoader),

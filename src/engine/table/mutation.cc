@@ -96,11 +96,13 @@ bool ReadSchemaOp(FieldReader* from, DecodedOp* op) {
     case MutationOp::kCreateTable:
     case MutationOp::kCreateFeed:
     case MutationOp::kCreateSnapshot:
+    case MutationOp::kAdoptSnapshot:
     case MutationOp::kCopyTable:
       return from->Bytes(&op->first) && from->Bytes(&op->second) && from->Number(&op->id) &&
              from->Bytes(&op->third);
     case MutationOp::kSetSchema:
     case MutationOp::kTrimFeed:
+    case MutationOp::kFeedHome:
     case MutationOp::kTabletSplit:
     case MutationOp::kTabletMerge:
     case MutationOp::kTabletAssign:
@@ -114,6 +116,9 @@ bool ReadSchemaOp(FieldReader* from, DecodedOp* op) {
     case MutationOp::kMoveOwn:
     case MutationOp::kFloor:
     case MutationOp::kPurge:
+    case MutationOp::kCut:
+    case MutationOp::kNameSnapshot:
+    case MutationOp::kOpenAs:
       return from->Number(&op->id) && from->Bytes(&op->first);
     case MutationOp::kTruncateTable:
       return from->Number(&op->id) && from->Number(&op->number);
@@ -300,6 +305,12 @@ void MutationBuilder::TrimFeed(uint64_t feed_id, std::string_view trim) {
   Bytes(trim);
 }
 
+void MutationBuilder::SetFeedHome(uint64_t feed_id, std::string_view home) {
+  Op(MutationOp::kFeedHome);
+  Number(feed_id);
+  Bytes(home);
+}
+
 void MutationBuilder::ChangeFeedGroup(uint64_t feed_id, std::string_view group,
                                       std::string_view changes) {
   Op(MutationOp::kFeedGroup);
@@ -320,6 +331,21 @@ void MutationBuilder::CreateSnapshot(std::string_view keyspace, std::string_view
 void MutationBuilder::DropSnapshot(uint64_t snapshot_id) {
   Op(MutationOp::kDropSnapshot);
   Number(snapshot_id);
+}
+
+void MutationBuilder::NameSnapshot(uint64_t snapshot_id, std::string_view name) {
+  Op(MutationOp::kNameSnapshot);
+  Number(snapshot_id);
+  Bytes(name);
+}
+
+void MutationBuilder::AdoptSnapshot(std::string_view keyspace, std::string_view name,
+                                    uint64_t snapshot_id, std::string_view adopted) {
+  Op(MutationOp::kAdoptSnapshot);
+  Bytes(keyspace);
+  Bytes(name);
+  Number(snapshot_id);
+  Bytes(adopted);
 }
 
 void MutationBuilder::CopyTable(std::string_view keyspace, std::string_view name, uint64_t table_id,
@@ -351,6 +377,12 @@ void MutationBuilder::MergeTablets(uint64_t table_id, std::string_view row_key) 
 void MutationBuilder::SetCatalog(uint64_t number) {
   Op(MutationOp::kCatalog);
   Number(number);
+}
+
+void MutationBuilder::Cut(uint64_t catalog, std::string_view mark) {
+  Op(MutationOp::kCut);
+  Number(catalog);
+  Bytes(mark);
 }
 
 void MutationBuilder::AssignTablets(uint64_t table_id, std::string_view tablets) {

@@ -43,8 +43,12 @@
 //   kDropFeed         v feed id
 //   kTrimFeed         v feed id, b trim               what the feed has dropped for good
 //   kFeedGroup        v feed id, b group, b changes   a group of the feed (feeds/feed_group.h)
+//   kFeedHome         v feed id, b home               where the groups of all of it are
 //   kCreateSnapshot   b keyspace, b name, v snapshot id, b definition (snapshot_set.h)
 //   kDropSnapshot     v snapshot id
+//   kNameSnapshot     v snapshot id, b name            of one that has none yet
+//   kAdoptSnapshot    b keyspace, b name, v snapshot id, b adopted (snapshot_set.h)
+//                                                      one of other sets, which has no rows here
 //   kCopyTable        b keyspace, b name, v table id, b copy (table_copy.h)
 //   kTablets          b state                          what the set has of its cluster, all of it; that
 //                                                      it is part of none (state/cluster_state.h)
@@ -64,9 +68,14 @@
 //   kStageTail        v job, b part                    likewise of what has changed since
 //   kMoveOwn          v job, b part                    all parts are there: the set owns it
 //   kFloor            v job, b nothing                 all up to this number have ended
+//   kCut              v catalog, b mark                that change is one moment over all sets
+//                                                      (state/cut_mark.h)
 //   kTabletAssign     v table id, b tablets            what the set owns of a table that is new
 //   kPurge            v table id, b nothing            what is deleted behind it in its step the set
 //                                                      does not own. Feeds pass the step over
+//   kOpenAs           v cut, b set id u64              0: the set is in order as that replica set;
+//                                                      else it was, before it was recovered to
+//                                                      that cut (state/cluster_state.h)
 //
 // `stamp` is the newest timestamp that the server has given out: with it the next one is larger,
 // also after a restart with a clock set back.
@@ -115,10 +124,13 @@ enum class MutationOp : uint8_t {
   kDropFeed = 41,
   kTrimFeed = 42,
   kFeedGroup = 43,
+  kFeedHome = 44,
   kCreateSnapshot = 50,
   kDropSnapshot = 51,
   kCopyTable = 52,
-  // 60 to 79: ownership of rows. What is missing is kept for cuts and EXEC over sets.
+  kNameSnapshot = 53,
+  kAdoptSnapshot = 54,
+  // 60 to 80: ownership of rows. What is missing is kept for EXEC over sets.
   kTablets = 60,
   kTabletSplit = 61,
   kTabletMerge = 62,
@@ -132,8 +144,10 @@ enum class MutationOp : uint8_t {
   kMoveOwn = 70,
   kFloor = 71,
   kCatalog = 72,
+  kCut = 73,
   kTabletAssign = 78,
   kPurge = 79,
+  kOpenAs = 80,
 };
 
 inline bool IsOwnershipOp(MutationOp op) { return op >= MutationOp::kTablets; }
@@ -240,18 +254,23 @@ class MutationBuilder {
                   std::string_view definition);
   void DropFeed(uint64_t feed_id);
   void TrimFeed(uint64_t feed_id, std::string_view trim);
+  void SetFeedHome(uint64_t feed_id, std::string_view home);
   void ChangeFeedGroup(uint64_t feed_id, std::string_view group, std::string_view changes);
   void CreateSnapshot(std::string_view keyspace, std::string_view name, uint64_t snapshot_id,
                       std::string_view definition);
   void DropSnapshot(uint64_t snapshot_id);
+  void NameSnapshot(uint64_t snapshot_id, std::string_view name);
+  void AdoptSnapshot(std::string_view keyspace, std::string_view name, uint64_t snapshot_id,
+                     std::string_view adopted);
   void CopyTable(std::string_view keyspace, std::string_view name, uint64_t table_id,
                  std::string_view copy);
   void SetTablets(std::string_view state);
   void SplitTablet(uint64_t table_id, std::string_view bound);
   void MergeTablets(uint64_t table_id, std::string_view row_key);
   void SetCatalog(uint64_t number);
+  void Cut(uint64_t catalog, std::string_view mark);
   void AssignTablets(uint64_t table_id, std::string_view tablets);
-  // One of kMoveBegin to kFloor, or kPurge.
+  // One of kMoveBegin to kFloor, kPurge or kOpenAs.
   void Move(MutationOp op, uint64_t id, std::string_view body);
   // Ops as a reader has given them, whole: what follows says its table and row anew.
   void AppendOps(std::string_view ops);

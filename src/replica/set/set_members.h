@@ -29,7 +29,10 @@ namespace cellar {
 //   7  tablets
 //   8  COLOCATE and WHOLE of tables
 //   9  tablets that move
-inline constexpr uint32_t kFeatureLevel{9};
+//  10  one moment over the sets of a cluster: cuts, and snapshots of several sets; sets say as which
+//      replica set they serve
+//  11  groups of consumers of feeds of several sets, at their home
+inline constexpr uint32_t kFeatureLevel{11};
 inline constexpr uint32_t kStandbyLevel{2};
 inline constexpr uint32_t kSnapshotLevel{2};
 inline constexpr uint32_t kWitnessLevel{3};
@@ -40,6 +43,8 @@ inline constexpr uint32_t kRowEntriesLevel{6};
 inline constexpr uint32_t kTabletsLevel{7};
 inline constexpr uint32_t kPlacementLevel{8};
 inline constexpr uint32_t kMovesLevel{9};
+inline constexpr uint32_t kCutsLevel{10};
+inline constexpr uint32_t kWholeGroupsLevel{11};
 
 enum class MemberKind : uint8_t {
   kJoining =

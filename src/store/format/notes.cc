@@ -110,6 +110,7 @@ Result<Note> Load(FileSystem& files, const std::string& path,
 std::string FormatBackupNote(const BackupNote& note) {
   std::string text = fmt::format("{}2\nstart {}\n", kBackupHead, note.start_unix_s);
   if (!note.id.empty()) text += fmt::format("end {}\nid {}\n", note.end_unix_s, note.id);
+  if (note.cut != 0) text += fmt::format("cut {}\n", note.cut);
   return SealText(std::move(text));
 }
 
@@ -139,7 +140,12 @@ Result<BackupNote> ParseBackupNote(std::string_view text) {
   if (!TakeNumber(lines.Take("end"), &note.end_unix_s) || note.end_unix_s < note.start_unix_s)
     return Damaged("when it was sealed cannot be right");
   note.id = lines.Take("id").value_or("");
-  if (!IsPair(note.id) || !lines.at_end()) return Damaged("the id of its last step cannot be read");
+  if (!IsPair(note.id)) return Damaged("the id of its last step cannot be read");
+  if (lines.at_end()) return note;
+  int64_t cut = 0;
+  if (!TakeNumber(lines.Take("cut"), &cut) || cut <= 0 || !lines.at_end())
+    return Damaged("the cut that it is of cannot be read");
+  note.cut = static_cast<uint64_t>(cut);
   return note;
 }
 

@@ -4,6 +4,7 @@
 //                       start 1795720514         when it was begun, in Unix seconds
 //                       end 1795720601           of a sealed one alone, as the next line
 //                       id 1795720600000123-0    of its last step
+//                       cut 17                   of a part of a cluster's: which one it is of
 //                       xxh3 0123456789abcdef    the checksum (base/text/sealed_text.h)
 //
 //   kArchiveNoteName    cellar-archive 2         in an archive (store/history/archive.h)
@@ -35,6 +36,7 @@ struct BackupNote {
   int64_t start_unix_s{0};
   int64_t end_unix_s{0};  // these two only of a sealed one
   std::string id{};       // empty: it is not sealed
+  uint64_t cut{0};        // of a sealed part of a cluster's; 0: it is none
   bool is_old{false};     // of version 1
   friend bool operator==(const BackupNote&, const BackupNote&) = default;
 };

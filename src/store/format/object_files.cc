@@ -43,7 +43,7 @@ class ObjectWriter final : public WritableFile {
   Status Sync() override { return Status::Ok(); }
   Status Close() override {
     if (upload_ == nullptr) upload_ = store_.BeginUpload(name_, 0);
-    const Status finished = upload_->Finish();
+    Status finished = upload_->Finish();
     upload_.reset();
     return finished;
   }
@@ -91,7 +91,7 @@ class ObjectReader final : public ReadableFile {
     const uint64_t left = object_.bytes - offset;
     buffer_.resize(static_cast<size_t>(std::min<uint64_t>(std::max(size, piece_bytes_), left)));
     buffer_offset_ = offset;
-    const Status read = store_.Read(object_, offset, buffer_.size(), buffer_.data());
+    Status read = store_.Read(object_, offset, buffer_.size(), buffer_.data());
     if (!read.ok()) buffer_.clear();
     return read;
   }
@@ -112,18 +112,28 @@ Status ObjectFiles::Mount(const ObjectStoreOpener& opener, const std::string& ur
     return Status::Error(ErrorCode::kErr,
                          Quote(url) + ": there are no object stores in this program");
   ASSIGN_OR_RETURN(auto store, opener(url));
+  store->SetWatcher(watcher_);
   places_.push_back(std::make_unique<Place>(Place{.store = std::move(store)}));
   return Status::Ok();
 }
 
+bool ObjectFiles::IsMounted(const std::string& url) const {
+  return std::any_of(places_.begin(), places_.end(),
+                     [&](const auto& place) { return place->store->url() == url; });
+}
+
 void ObjectFiles::SetWatcher(ObjectWatcher* watcher) {
+  watcher_ = watcher;
   for (const auto& place : places_) place->store->SetWatcher(watcher);
 }
 
 Result<ObjectFiles::Found> ObjectFiles::Locate(const std::string& path) {
+  // One may be mounted below another.
+  for (const auto& place : places_) {
+    if (path == place->store->url()) return Found{place.get(), {}};
+  }
   for (const auto& place : places_) {
     const std::string& url = place->store->url();
-    if (path == url) return Found{place.get(), {}};
     if (path.size() > url.size() && path.starts_with(url) && path[url.size()] == '/' &&
         path.find('/', url.size() + 1) == std::string::npos)
       return Found{place.get(), path.substr(url.size() + 1)};

@@ -31,7 +31,8 @@ class ObjectFiles final : public FileSystem {
 
   // ERR if there is no `opener`, or it says so.
   Status Mount(const ObjectStoreOpener& opener, const std::string& url);
-  // Of all that is mounted.
+  bool IsMounted(const std::string& url) const;
+  // Of all that is mounted, or will be.
   void SetWatcher(ObjectWatcher* watcher);
 
   Result<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
@@ -59,6 +60,7 @@ class ObjectFiles final : public FileSystem {
   Result<Found> Locate(const std::string& path);
 
   FileSystem& below_;
+  ObjectWatcher* watcher_{nullptr};
   std::vector<std::unique_ptr<Place>> places_;
 };
 

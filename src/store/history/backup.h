@@ -18,9 +18,16 @@
 // as it is written, without room on a disk. Whether a sealed one is there is found out by the other
 // thread; until then Start is TRYAGAIN.
 //
-// What goes wrong leaves the state kFailed and nothing in the folder. A full disk ends a backup
-// that is not sealed: it would keep log that is in the way of writes. After a restart a backup that
-// was sealed still is, and a damaged one stays until Cleanup; the next Start removes other files.
+// A part of a backup of a cluster (StartPart) is of one set, in a folder set-N of its own beside
+// those of other sets. Its moment is a cut: the state is taken hold of as it is just then
+// (NoteCut), whether or not it will be wanted, and SealCut makes a snapshot of it in place of the
+// base. What the whole backup is made of is told in a file beside the folders (Describe).
+//
+// What goes wrong leaves the state kFailed and nothing in the folder, but what another node of the
+// set has begun there since: they may share it, and each gives up what it had begun when it leads
+// no more, however much later it finds out. A full disk ends a backup that is not sealed: it would
+// keep log that is in the way of writes. After a restart a backup that was sealed still is, and a
+// damaged one stays until Cleanup; the next Start removes other files.
 //
 // Threads: belongs to the loop; files are another thread's work. Poll when `wake` was called.
 #pragma once
@@ -29,6 +36,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -69,7 +77,8 @@ class Backup final : private ObjectWatcher {
     Clock& clock;
     Journal& journal;
     StateMachine& state;
-    std::function<void()> wake;  // called from the other thread when Poll has something to do
+    std::function<void()> wake;     // called from the other thread when Poll has something to do
+    std::optional<uint64_t> set{};  // as LookForPart
   };
   // Looks for one that has been sealed before the restart.
   Backup(BackupOptions options, Source source);
@@ -83,10 +92,29 @@ class Backup final : private ObjectWatcher {
   // ERR, saying why, unless the state allows it; TRYAGAIN as Journal::StartSnapshot.
   Status Start();
   Status Seal();
+  // The store is that set's, which is known only once it knows the end of its log: a part may be
+  // there. Nothing if it knew.
+  void LookForPart(uint64_t set);
+  // A part of a backup of a cluster, of that set.
+  Status StartPart(uint64_t set);
+  // The state is that of this cut, whose record is the last one. A part that is kIncrementing keeps
+  // it until the next cut, or for kCutMicros; else nothing happens.
+  void NoteCut(uint64_t cut);
+  // The part becomes the moment of that cut. ERR if it has not been kept; OK if it is that already.
+  Status SealCut(uint64_t cut);
+  // Of a sealed part: writes what the whole is made of, as another thread's work. Described() says
+  // that it is done, or why not; nothing: it is not yet.
+  Status Describe(std::string text);
+  std::optional<Status> Described();
+  bool is_part() const { return part_.has_value(); }
+  uint64_t cut() const { return sealed_cut_; }  // of a sealed part; 0: none
+  // Of a sealed one that is a snapshot alone, what its manifest says of that.
+  const std::optional<SnapshotEntry>& sealed_snapshot() const { return sealed_snapshot_; }
   Status Abort(std::string why);
   Status Cleanup();
   // Of a store that was closed and opened again while one was made.
   void Interrupt(std::string why);
+  static constexpr int64_t kCutMicros{60'000'000};
   bool active() const {
     return state_now_ == BackupState::kPending || state_now_ == BackupState::kSnapshotting ||
            state_now_ == BackupState::kIncrementing;
@@ -123,10 +151,19 @@ class Backup final : private ObjectWatcher {
   bool IsSettled(Lsn lsn, bool* is_void) const;
 
   void BeginLook();
+  void LookNow();
+  // Whose files another thread removes from a folder, which nodes of a set may share.
+  enum class Whose : uint8_t { kAll, kOwn };
+  Status BeginEmpty(Whose whose);
+  Status CleanUp(Whose whose);
 
   // What the other thread does.
   struct SealedBackup {
     bool is_there{false};
+    std::string directory{};
+    std::optional<uint64_t> part{};
+    std::optional<SnapshotEntry> snapshot{};
+    uint64_t cut{0};
     int64_t start_unix_s{0};
     int64_t end_unix_s{0};
     std::string id{};
@@ -135,16 +172,25 @@ class Backup final : private ObjectWatcher {
   bool GoesOn(uint32_t attempts) override;
   void Failed(const Status& status) override;
   enum class Sealed : uint8_t { kNo, kYes };
+  Status Reach(const std::string& directory);
   Status MakeFolder(const Job& job);
-  Status EmptyFolder();
+  Status EmptyFolder(const std::string& directory);
+  Status EmptyOwn(const Job& job);
   Status SealFiles(Job* job);
   Status Install(const Job& job);
   Status WriteNote(const Job& job, Sealed is_sealed);
-  Status ReadSealed(SealedBackup* sealed);
+  Status ReadSealed(const std::string& directory, SealedBackup* sealed);
+  Status LookForSealed(SealedBackup* sealed);
+  Status WriteDescription(const std::string& text);
+  Status RemoveDescription();
+  Status CheckMayStart();
+  Status Begin();
   void TakeSealed(SealedBackup sealed);
 
   BackupOptions options_;
-  const std::string directory_;  // of the backup
+  const std::string base_directory_;
+  std::optional<uint64_t> set_;  // a part of it may be there at the start
+  std::string directory_;        // of the backup: that, or below it of a part
   const std::string store_directory_;
   const bool whole_log_;  // no record of it can be voided
   ObjectFiles files_;
@@ -163,6 +209,19 @@ class Backup final : private ObjectWatcher {
   std::vector<std::string> names_;  // of Files()
   SnapshotEntry base_;
   Lsn base_lsn_;
+  std::optional<uint64_t> part_;  // of that set
+  // The state as it was at the last cut.
+  struct CutState {
+    uint64_t cut{0};
+    StateMachine::StateSnapshot snapshot{};
+    Lsn lsn{};
+    int64_t commit_micros{0};
+    int64_t taken_micros{0};  // monotonic
+  };
+  std::optional<CutState> cut_;
+  std::optional<SnapshotEntry> sealed_snapshot_;
+  uint64_t sealed_cut_{0};
+  std::optional<Status> described_;
   std::unique_ptr<Job> job_;
   std::atomic<bool> gives_up_{false};  // what the job waits for
   bool has_looked_{true};              // it is known if a sealed one is there

@@ -139,8 +139,8 @@ Status FeedDecoder::OutlineOn() {
       outlined_changes_ += op.number;
     } else if (op.op != MutationOp::kRow) {
       ++outlined_changes_;
-      const bool is_schema =
-          op.op >= MutationOp::kCreateKeyspace && op.op != MutationOp::kFeedGroup;
+      const bool is_schema = op.op >= MutationOp::kCreateKeyspace &&
+                             op.op != MutationOp::kFeedGroup && op.op != MutationOp::kFeedHome;
       if (is_schema) outline_.has_schemas = outline_.matters = true;
     }
   }
@@ -221,6 +221,7 @@ void FeedDecoder::BeginStep() {
   place_ = 0;
   table_ = nullptr;
   rewrites_ = false;
+  unowned_ = false;
 }
 
 void FeedDecoder::EndStep() {
@@ -325,6 +326,9 @@ Status FeedDecoder::OnOp(const DecodedOp& op, const MutationReader& later) {
   if (op.op != MutationOp::kTable && op.op != MutationOp::kRow) RETURN_IF_ERROR(NextChange());
   if (passing_) return Status::Ok();
   if (op.op == MutationOp::kRewrites) rewrites_ = op.number != 0;
+  // What another set has written, or goes on with.
+  unowned_ = unowned_ || IsOfUnownedRows(op.op);
+  if (unowned_) return Status::Ok();
   if (op.op >= MutationOp::kCreateKeyspace) return OnSchemaOp(op, later);
   if (op.op == MutationOp::kTable) {
     table_ = &TableOf(op.id);
@@ -537,7 +541,7 @@ Status FeedDecoder::OnSchemaOp(const DecodedOp& op, const MutationReader& later)
       RETURN_IF_ERROR(DecodeTableSchema(&bytes, &schema));
       TableNow& table = tables_[op.id];
       Set(&table, std::string(op.first), std::string(op.second), std::move(schema));
-      if (table.covered && telling_ && Begin("schema", table.name))
+      if (table.covered && tells_tables() && Begin("schema", table.name))
         Add("commands", Commands(table));
       return Status::Ok();
     }
@@ -550,14 +554,14 @@ Status FeedDecoder::OnSchemaOp(const DecodedOp& op, const MutationReader& later)
       return Status::Ok();
     case MutationOp::kDropTable: {
       TableNow& table = TableOf(op.id);
-      if (table.covered && telling_ && !IsReplacedByRename(op, later))
+      if (table.covered && tells_tables() && !IsReplacedByRename(op, later))
         (void)Begin("drop", table.name);
       table = TableNow{};
       return Status::Ok();
     }
     case MutationOp::kTruncateTable: {
       const TableNow& table = TableOf(op.id);
-      if (table.covered && telling_) (void)Begin("truncate", table.name);
+      if (table.covered && tells_tables()) (void)Begin("truncate", table.name);
       return Status::Ok();
     }
     case MutationOp::kCreateSnapshot:
@@ -589,8 +593,8 @@ Status FeedDecoder::OnSetSchema(const DecodedOp& op) {
   std::string_view bytes = op.first;
   RETURN_IF_ERROR(DecodeTableSchema(&bytes, &schema));
   const std::string before = table.covered ? Commands(table) : std::string();
-  Set(&table, std::move(table.keyspace), std::move(table.name), std::move(schema));
-  if (!table.covered || !telling_) return Status::Ok();
+  Set(&table, std::string(table.keyspace), std::string(table.name), std::move(schema));
+  if (!table.covered || !tells_tables()) return Status::Ok();
   // How far an index has come is nothing to tell.
   const std::string after = Commands(table);
   if (before != after && Begin("schema", table.name)) Add("commands", after);
@@ -606,7 +610,7 @@ void FeedDecoder::OnRename(const DecodedOp& op) {
   const bool was_covered = table.covered;
   const std::string from = name_of(table.keyspace, table.name);
   Set(&table, std::string(op.first), std::string(op.second), std::move(table.schema));
-  if (!telling_ || (!was_covered && !table.covered)) return;
+  if (!tells_tables() || (!was_covered && !table.covered)) return;
   if (Begin("rename", from)) Add("to", name_of(table.keyspace, table.name));
 }
 
@@ -618,7 +622,7 @@ Status FeedDecoder::OnCopy(const DecodedOp& op) {
   RETURN_IF_ERROR(DecodeTableSchema(&bytes, &schema));
   TableNow& table = tables_[op.id];
   Set(&table, std::string(op.first), std::string(op.second), std::move(schema));
-  if (!table.covered || !telling_ || !Begin("copy", table.name)) return Status::Ok();
+  if (!table.covered || !tells_tables() || !Begin("copy", table.name)) return Status::Ok();
   const bool is_near = definition.source_keyspace == feed_.keyspace;
   Add("from", is_near ? definition.source : definition.source_keyspace + "/" + definition.source);
   Add("at", FeedId::Of(definition.as_at_micros, 0).text());

@@ -117,6 +117,8 @@ class FeedDecoder {
     std::unordered_map<uint32_t, Family> families;
   };
 
+  // Whether it is told what becomes of tables as wholes.
+  bool tells_tables() const { return telling_ && !feed_.rows_only; }
   TableNow& TableOf(uint64_t id);
   void Set(TableNow* table, std::string keyspace, std::string name, TableSchema schema) const;
   std::string Commands(const TableNow& table) const;
@@ -279,6 +281,7 @@ class FeedDecoder {
   bool telling_{false};     // the feed was there
   bool passing_{false};     // nothing of it is looked at
   bool rewrites_{false};    // its puts are cells as another type, which the schema tells
+  bool unowned_{false};     // it is of rows that another set tells of
   uint64_t place_{0};
   TableNow* table_{nullptr};
   std::string_view row_key_;

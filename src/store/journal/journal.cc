@@ -180,6 +180,10 @@ class JournalImpl final : public Journal {
   Status CheckStateIsNewest() const override;
   void SkipMicros(int64_t micros) override { last_commit_micros_ += micros; }
   void RequestSync() override { writer_.RequestSync(); }
+  bool releases_undurable() const override {
+    return options_.log_enabled && options_.sync_policy != SyncPolicy::kAlways;
+  }
+  void ReleaseWhenDurable() override;
   void SetTurnTime(int64_t wall_micros) override { turn_micros_ = wall_micros; }
   const NewestSnapshot& newest_snapshot() const override { return newest_; }
   uint64_t newest_snapshots() const override { return saves_; }
@@ -239,6 +243,8 @@ class JournalImpl final : public Journal {
   void AppendNote(RecordKind kind, std::string_view payload);
   // The next record gets its number.
   void CountRecord(std::string_view payload, uint64_t changes);
+  void FlushTurn();
+  uint64_t ReleasedByPolicy() const;
   // AppendJoined with a log. Not inlined: without one the registers that it uses need no saving.
   [[gnu::noinline]] Lsn JoinOrAdd(std::string_view payload, size_t head_bytes, uint64_t changes);
   void AddRecord(const RecordHead& head, std::string_view payload);
@@ -290,6 +296,10 @@ class JournalImpl final : public Journal {
   static constexpr size_t kSealed{SIZE_MAX};
   size_t unsealed_at_{kSealed};  // where its last record begins, if that has no hash yet
   bool may_be_joined_{false};    // the last one
+  // Ordinals of ReleaseWhenDurable: the first that may not be durable yet, and the last. 0: none.
+  uint64_t held_first_{0};
+  uint64_t held_last_{0};
+  bool sync_due_{false};  // once what they are of is with the writer
   Lsn last_;
   uint64_t chain_;  // of the last record that has one
   int64_t turn_micros_{0};
@@ -551,6 +561,12 @@ std::optional<uint64_t> JournalImpl::LastSeqOf(uint32_t epoch) const {
 // The sink, if there is one, gets the records before the sync thread: followers may have them while
 // the disk is still busy.
 void JournalImpl::Flush() {
+  FlushTurn();
+  if (!std::exchange(sync_due_, false)) return;
+  writer_.RequestSync();
+}
+
+void JournalImpl::FlushTurn() {
   if (turn_.bytes.empty()) return;
   SealLastRecord();
   turn_.last = last_;
@@ -618,7 +634,26 @@ Lsn JournalImpl::released_lsn() const {
   return LsnOf(released_appended());
 }
 
+// Of several such records the first one holds back what is behind it, until it is durable; then,
+// for a moment, whatever is not durable until the last one is.
+void JournalImpl::ReleaseWhenDurable() {
+  if (!releases_undurable()) return;
+  if (writer_.durable_ordinal() >= held_last_) held_first_ = appended();
+  held_last_ = appended();
+  may_be_joined_ = false;
+  sync_due_ = true;
+}
+
 uint64_t JournalImpl::released_appended() const {
+  const uint64_t durable = writer_.durable_ordinal();
+  if (durable < held_last_) [[unlikely]] {
+    if (durable >= held_first_) return durable;
+    return std::max(durable, std::min(ReleasedByPolicy(), held_first_ - 1));
+  }
+  return ReleasedByPolicy();
+}
+
+uint64_t JournalImpl::ReleasedByPolicy() const {
   if (options_.sync_policy == SyncPolicy::kAlways || !writer_.healthy())
     return writer_.durable_ordinal();
   if (options_.sync_policy == SyncPolicy::kNo) return writer_.written_ordinal();

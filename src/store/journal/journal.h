@@ -336,6 +336,12 @@ class Journal {
   virtual void SkipMicros(int64_t micros) = 0;
   // What is there now is synced soon, whatever the policy; durable_lsn() tells.
   virtual void RequestSync() = 0;
+  // Whether more may be released than is durable: unless the policy is `always`, or there is no
+  // log.
+  virtual bool releases_undurable() const = 0;
+  // The record that was added last is not released before it is on disk, whatever the policy, nor
+  // what stands behind it; and it is synced soon.
+  virtual void ReleaseWhenDurable() = 0;
   // Hands the records of this turn, or the rest of them, to the sync thread; unless the policy is
   // `always` they are written to the page cache first, if that does not take long. Never waits for
   // a sync.

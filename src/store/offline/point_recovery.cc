@@ -37,8 +37,31 @@ size_t BytesOfSteps(std::string_view payload, uint64_t steps) {
   return low;  // kStep is one byte, the next one
 }
 
+// Notes what it lets through.
+class PointGate : public RecordGate {
+ public:
+  uint64_t steps() const { return steps_; }
+  int64_t last_micros() const { return last_micros_; }
+  // There is more behind the point.
+  bool is_reached() const { return is_reached_; }
+  // It is not known of the last step if it was committed before the point.
+  virtual bool is_undated() const { return false; }
+
+ protected:
+  void Note(const RecordHead& head, uint64_t steps, int64_t commit) {
+    if (head.kind != RecordKind::kCommand) return;
+    steps_ += steps;
+    last_micros_ = commit;
+  }
+  bool is_reached_{false};
+
+ private:
+  uint64_t steps_{0};
+  int64_t last_micros_{0};
+};
+
 // Lets all steps up to a commit time through.
-class UntilTime final : public RecordGate {
+class UntilTime final : public PointGate {
  public:
   UntilTime(int64_t micros, RecoverPoint::Kind kind) : micros_(micros), kind_(kind) {}
 
@@ -66,12 +89,7 @@ class UntilTime final : public RecordGate {
     return {payload.size(), commit, false};
   }
 
-  uint64_t steps() const { return steps_; }
-  int64_t last_micros() const { return last_micros_; }
-  // There is more behind the point.
-  bool is_reached() const { return is_reached_; }
-  // It is not known of the last step if it was committed before the point.
-  bool is_undated() const { return undated_ > 0 && !is_dated_; }
+  bool is_undated() const override { return undated_ > 0 && !is_dated_; }
 
  private:
   // Of a large step an id may be of an earlier microsecond than that of its commit.
@@ -79,19 +97,55 @@ class UntilTime final : public RecordGate {
     if (kind_ != RecoverPoint::Kind::kId || payload.size() < kFeedLargeStepBytes) return commit;
     return steps.count > 1 ? commit : commit - FeedMicrosOfStep(steps.changes) + 1;
   }
-  void Note(const RecordHead& head, uint64_t steps, int64_t commit) {
-    if (head.kind != RecordKind::kCommand) return;
-    steps_ += steps;
-    last_micros_ = commit;
-  }
 
   const int64_t micros_;
   const RecoverPoint::Kind kind_;
-  uint64_t steps_{0};
-  int64_t last_micros_{0};
-  bool is_reached_{false};
   uint64_t undated_{0};
   bool is_dated_{false};
+};
+
+// Lets all steps up to and with a change of the cluster's schema through.
+class UntilCut final : public PointGate {
+ public:
+  explicit UntilCut(uint64_t cut) : cut_(cut) {}
+  // There is nothing before it but what the base holds.
+  void StopAtOnce() { is_reached_ = true; }
+  // Of what was let through.
+  bool has_passed() const { return is_reached_ && !was_left_out_; }
+
+  Admission Admit(const RecordHead& head, std::string_view payload) override {
+    if (is_reached_) return {.is_last = true};
+    const uint64_t count = std::max<uint64_t>(StepsOf(payload).count, 1);
+    const uint64_t in = head.kind == RecordKind::kCommand ? StepOfCut(payload) : 0;
+    if (was_left_out_) return {.is_last = true};
+    const uint64_t admitted = in == 0 ? count : in;
+    const int64_t commit =
+        head.commit_micros - static_cast<int64_t>(count) + static_cast<int64_t>(admitted);
+    is_reached_ = in != 0;
+    Note(head, head.kind == RecordKind::kCommand ? admitted : 0, commit);
+    const size_t bytes = admitted == count ? payload.size() : BytesOfSteps(payload, admitted);
+    return {bytes, commit, is_reached_};
+  }
+
+ private:
+  // The step with the change, from 1 on; 0: none.
+  uint64_t StepOfCut(std::string_view payload) {
+    MutationReader reader(payload);
+    int64_t stamp = 0;
+    if (!reader.ReadStamp(&stamp)) return 0;
+    uint64_t steps = 0;
+    DecodedOp op;
+    while (reader.Next(&op)) {
+      if (op.op == MutationOp::kStep) ++steps;
+      if (op.op != MutationOp::kCatalog || op.number < cut_) continue;
+      was_left_out_ = op.number > cut_;
+      return std::max<uint64_t>(steps, 1);
+    }
+    return 0;
+  }
+
+  const uint64_t cut_;
+  bool was_left_out_{false};  // a later one came without it
 };
 
 // Lets nothing through, and looks for the last step that made a snapshot of a name.
@@ -139,6 +193,9 @@ class PointRecovery {
   Status FindCreation();
   Result<std::optional<int64_t>> CreationInCatalog(const FoundSnapshot& snapshot);
   Status ChooseBase();
+  Status ChooseBaseOfCut();
+  Status CheckCut(const UntilCut& gate, size_t pending) const;
+  Status MarkRecovered();
   Status LoadBase();
   Status ReplayLog();
   void TellLater();
@@ -157,6 +214,7 @@ class PointRecovery {
   bool new_is_marked_{false};  // kNewStoreName
   int64_t until_{0};
   const FoundSnapshot* base_{nullptr};
+  bool base_is_cut_{false};  // it is a backup of that moment
   Engine engine_;
   std::string members_;
   Lsn last_;
@@ -234,14 +292,70 @@ Result<std::optional<int64_t>> PointRecovery::CreationInCatalog(const FoundSnaps
 
 Status PointRecovery::FindPoint() {
   if (request_.until.kind == RecoverPoint::Kind::kSnapshot) return FindCreation();
-  until_ = request_.until.micros;
+  until_ = request_.until.kind == RecoverPoint::Kind::kCut ? INT64_MAX : request_.until.micros;
   return Status::Ok();
+}
+
+// One that holds the cut's change may hold more, unless it was made of that moment.
+Status PointRecovery::ChooseBaseOfCut() {
+  const uint64_t cut = request_.until.cut;
+  uint64_t oldest = 0;
+  for (auto snapshot = found_.snapshots.rbegin(); snapshot != found_.snapshots.rend(); ++snapshot) {
+    ASSIGN_OR_RETURN(auto reader, SnapshotReader::Open(files_, snapshot->path));
+    Engine catalog;
+    RETURN_IF_ERROR(catalog.BeginLoad(reader->footer().catalog));
+    const ClusterState& cluster = catalog.cluster();
+    base_is_cut_ = cluster.active() && cluster.recovered_cut == cut;
+    if (base_is_cut_ || !cluster.active() || cluster.catalog < cut) {
+      base_ = &*snapshot;
+      return Status::Ok();
+    }
+    oldest = cluster.catalog;
+  }
+  if (HasFirstRecord()) return Status::Ok();
+  if (found_.snapshots.empty()) return Status::Ok();  // ChooseBase tells of it
+  return Status::Error(
+      ErrorCode::kErr,
+      fmt::format("{} is before the oldest base: {} has change {} of the schema already",
+                  request_.until.text, found_.snapshots.front().path, oldest));
+}
+
+Status PointRecovery::CheckCut(const UntilCut& gate, size_t pending) const {
+  if (base_is_cut_ || gate.has_passed()) return Status::Ok();
+  const ClusterState& cluster = engine_.cluster();
+  if (!cluster.active())
+    return Status::Error(ErrorCode::kErr, request_.until.text +
+                                              " is not in these files: they are of no set of a "
+                                              "cluster");
+  std::string text = fmt::format("{} is not in these files: they lead to change {} of the schema",
+                                 request_.until.text, cluster.catalog);
+  if (gate.is_reached()) text += ", and go on behind it";
+  if (pending > 0)
+    text += fmt::format("; of {} records it is not known that the set has committed them", pending);
+  return Status::Error(ErrorCode::kErr, text);
+}
+
+// The set serves nothing until the cluster has looked at it: as it was, or all of them at the cut.
+Status PointRecovery::MarkRecovered() {
+  const ClusterState& cluster = engine_.cluster();
+  if (!cluster.active()) return Status::Ok();
+  const bool is_cut = request_.until.kind == RecoverPoint::Kind::kCut;
+  if (!is_cut && cluster.recovered_cut == 0 && cluster.opened_as != 0) return Status::Ok();
+  MutationBuilder mark;
+  const uint64_t was = cluster.opened_as == 0 ? kOpenedByNobody : cluster.opened_as;
+  mark.Move(MutationOp::kOpenAs, is_cut ? request_.until.cut : 0, EncodeOpenAs(was));
+  return engine_.Apply(mark.payload());
 }
 
 // The newest snapshot that is not behind the point: the least log is read from there.
 Status PointRecovery::ChooseBase() {
+  if (request_.until.kind == RecoverPoint::Kind::kCut) {
+    RETURN_IF_ERROR(ChooseBaseOfCut());
+    if (base_ != nullptr) return Status::Ok();
+  }
   for (const FoundSnapshot& snapshot : found_.snapshots) {
-    if (snapshot.commit_micros <= until_) base_ = &snapshot;
+    const bool is_sure = request_.until.kind != RecoverPoint::Kind::kCut;
+    if (is_sure && snapshot.commit_micros <= until_) base_ = &snapshot;
   }
   if (base_ != nullptr || HasFirstRecord()) return Status::Ok();
   if (found_.snapshots.empty()) {
@@ -274,7 +388,11 @@ Status PointRecovery::LoadBase() {
 // Reads the log behind the base up to the moment that is asked for, and says what an operator
 // should know of where that is.
 Status PointRecovery::ReplayLog() {
-  UntilTime gate(until_, request_.until.kind);
+  UntilTime until_time(until_, request_.until.kind);
+  UntilCut until_cut(request_.until.cut);
+  if (base_is_cut_) until_cut.StopAtOnce();
+  const bool is_cut = request_.until.kind == RecoverPoint::Kind::kCut;
+  PointGate& gate = is_cut ? static_cast<PointGate&>(until_cut) : until_time;
   LogReplay replay(engine_, ApplyUpTo::kEnd);
   replay.SetGate(&gate);
   if (base_ != nullptr) replay.BeginBehind(base_->lsn, members_);
@@ -284,6 +402,7 @@ Status PointRecovery::ReplayLog() {
     return Status::Error(ErrorCode::kErr, request_.until.text +
                                               " lies among records of an older version of the "
                                               "log, which do not say when they were committed");
+  if (is_cut) RETURN_IF_ERROR(CheckCut(until_cut, replay.pending().size()));
   members_ = replay.members();
   steps_ = gate.steps();
   if (steps_ > 0) {
@@ -299,7 +418,7 @@ Status PointRecovery::ReplayLog() {
         "{} records are left out: it is not known that the replica set has "
         "committed them\n",
         replay.pending().size());
-  if (!gate.is_reached() && last_micros_ < until_)
+  if (!is_cut && !gate.is_reached() && last_micros_ < until_)
     out_ << request_.until.text << " is behind the last step that is there\n";
   if (gate.is_reached()) TellLater();
   if (!members_.empty())
@@ -367,7 +486,12 @@ Status PointRecovery::Run() {
   RETURN_IF_ERROR(ChooseBase());
   RETURN_IF_ERROR(LoadBase());
   RETURN_IF_ERROR(ReplayLog());
+  RETURN_IF_ERROR(MarkRecovered());
   RETURN_IF_ERROR(WriteNew());
+  if (const ClusterState& cluster = engine_.cluster(); cluster.active()) {
+    out_ << fmt::format("set {} of cluster {:016x}, with change {} of the schema\n", cluster.set,
+                        cluster.cluster_id, cluster.catalog);
+  }
   out_ << fmt::format(
       "recovered to {} {}, {} step{} after {}\n", FeedId::Of(last_micros_, 0).text(),
       FormatTime(last_micros_), steps_, steps_ == 1 ? "" : "s",

@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kMicrosPerSecond{1'000'000};
 constexpr size_t kMicrosDigitsMin{16};
 constexpr std::string_view kFirstKeyspace{"0"};
+constexpr std::string_view kCutPrefix{"CUT:"};
 
 bool AllDigits(std::string_view text) {
   return !text.empty() &&
@@ -57,6 +58,16 @@ Result<RecoverPoint> ParseRecoverPoint(std::string_view text) {
     point.micros = *id;
     return point;
   }
+  if (text.starts_with(kCutPrefix)) {
+    point.kind = RecoverPoint::Kind::kCut;
+    const std::string_view digits = text.substr(kCutPrefix.size());
+    if (AllDigits(digits) && ParseUint64(digits, &point.cut) == NumberError::kNone && point.cut > 0)
+      return point;
+    return Status::Error(ErrorCode::kErr,
+                         Quote(text) +
+                             " is no cut: CUT: and the number of one, as CLUSTER CUTS "
+                             "tells them");
+  }
   point.kind = RecoverPoint::Kind::kSnapshot;
   const size_t slash = text.find('/');
   point.keyspace = slash == std::string_view::npos ? kFirstKeyspace : text.substr(0, slash);
@@ -67,7 +78,7 @@ Result<RecoverPoint> ParseRecoverPoint(std::string_view text) {
       Quote(text) +
           " is no point to recover to: a time (2026-11-23T02:59:59Z, 2026-11-23, now-1h or "
           "microseconds), "
-          "the id of an entry (1795403485350-197000000), or the name of a snapshot");
+          "the id of an entry (1795403485350-197000000), CUT:n, or the name of a snapshot");
 }
 
 std::string FormatTime(int64_t unix_micros) {

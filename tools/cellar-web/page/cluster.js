@@ -1,15 +1,19 @@
-// A cluster: its sets and their nodes, which tablets of which table lie where, and what has been done. As the node that
-// is asked knows it.
+// A cluster: its sets and their nodes, its moments, backup and feeds over all sets, which tablets of which table lie
+// where, and what has been done. As the node that is asked knows it.
 'use strict';
 
 import {changed, link} from './address.js';
 import {card, choice, labelled, make, rows, soft} from './dom.js';
+import {ofKeyspaces} from './keyspaces.js';
 import {ask, info} from './server.js';
 import {tableNames} from './tables.js';
-import {count, field, pack, shown, size, time, unpack} from './text.js';
+import {count, duration, field, pack, shown, size, time, unpack} from './text.js';
 
 const TABLETS = 200;  // a page
+const JOBS = 50;
 const NODES = 200;    // of more those that are down, then the first
+const CUTS = 5;
+const FEEDS = 50;
 
 const bound = (key, none) => (key === null || key === '' ? make('span', {class: 'soft'}, none) : shown(key));
 const figure = (value, written) => (value === null || value === undefined ? '' : written(value));
@@ -91,6 +95,86 @@ function chooser(query) {
     }})));
 }
 
+// Tablets that move, and those that have within the last hour, the newest first.
+async function jobs() {
+  const all = (await ask('jobs')).reverse();
+  const lines = all.slice(0, JOBS).map((job) => {
+    const state = shown(field(job, 'state'));
+    return [String(field(job, 'job')), shown(field(job, 'table')), bound(field(job, 'start'), 'first'), bound(field(job, 'end'), 'last'),
+      String(field(job, 'from')), String(field(job, 'to')), bad(state, state === 'cancelled'), size(field(job, 'copied')),
+      figure(field(job, 'bytes'), size), time(Number(field(job, 'started')) * 1000), shown(field(job, 'error'))];
+  });
+  return [rows(['job', 'table', 'from', 'before', 'of set', 'to set', 'state', 'copied', 'of', 'since', 'why'], lines,
+    ['n', 'key', 'key', 'key', 'n', 'n', '', 'n', 'n', 'time', ''], 'jobs'), all.length > JOBS && soft('and ' + count(all.length - JOBS) + ' more')];
+}
+
+// An option; of one that is not to be known nothing is said.
+async function option(question, name) {
+  try {
+    return shown(field(await ask(question), name));
+  } catch (error) {
+    if (![400, 403].includes(error.status)) throw error;
+    return null;
+  }
+}
+
+// The last moments of all sets.
+async function cuts() {
+  const list = await ask('cuts');
+  const seconds = await option('cut-interval', 'cluster-cut-interval');
+  const interval = seconds === null ? null : Number(seconds);
+  const lines = list.slice(0, CUTS).map((cut) => [count(field(cut, 'cut')), time(Number(field(cut, 'time'))), shown(field(cut, 'purpose')),
+    bad(shown(field(cut, 'state')), field(cut, 'state') === 'bad')]);
+  return {good: list.find((cut) => field(cut, 'state') === 'good'), interval,
+    parts: [interval !== null && soft(interval > 0 ? 'one is made every ' + duration(interval) : 'none is made by itself (cluster-cut-interval)'),
+      lines.length === 0 ? soft('none') : rows(['cut', 'time (UTC)', 'for a', 'state'], lines, ['n', 'time', '', ''], 'cuts')]};
+}
+
+function cutCard({good, interval}) {
+  if (!good) return card('last cut', 'none', interval > 0 && bad('one every ' + duration(interval), true));
+  const age = Math.max(0, Date.now() / 1000 - Number(field(good, 'time')) / 1e6);
+  const told = duration(age) + ' ago' + (interval > 0 ? ', every ' + duration(interval) : '');
+  return card('last cut', count(field(good, 'cut')), bad(told, interval > 0 && age > 3 * interval + 3));
+}
+
+// Of all sets, and which of them are how far.
+async function backup() {
+  const told = await ask('backup');
+  if (Number(field(told, 'start_time')) === 0) return [soft('none since the nodes began')];
+  const at = (name) => (Number(field(told, name)) === 0 ? '' : time(field(told, name) * 1e6));
+  const of = told.includes('sets') ? field(told, 'sets') : [];
+  const states = of.map((set) => 'set ' + field(set, 'set') + ': ' + shown(field(set, 'state'))).join(' · ');
+  const cut = told.includes('cut') ? field(told, 'cut') : 0;
+  const folder = await option('backup-folder', 'backupdirname');
+  return [folder !== null && soft('in ' + folder + ' of each node'), rows(['state', 'sets', 'begun (UTC)', 'ended (UTC)', 'cut', 'error'], [[bad(shown(field(told, 'state')), field(told, 'state') === 'failed'),
+    states, at('start_time'), at('end_time'), cut === 0 ? '' : count(cut), bad(shown(field(told, 'error')), field(told, 'error') !== '')]],
+  ['', '', 'time', 'time', 'n', ''], 'backup of all sets')];
+}
+
+// Up to when feeds show what was written, and which set has them wait.
+async function feeds() {
+  const all = await ofKeyspaces('feeds');
+  const lines = [];
+  let hasHomes = false;
+  for (const [keyspace, name] of all.slice(0, FEEDS)) {
+    const told = await ask('feed', {keyspace64: pack(keyspace), feed64: pack(name)});
+    if (!told.includes('held-back-by')) continue;
+    const holder = Number(field(told, 'held-back-by'));
+    const held = Number(field(told, 'held-back-s'));
+    const resolved = Number(field(told, 'resolved-ms'));
+    const groups = field(told, 'groups');
+    hasHomes = hasHomes || told.includes('home');
+    lines.push([shown(keyspace) + '/' + shown(name), told.includes('home') ? 'set ' + field(told, 'home') : '',
+      count(Array.isArray(groups) ? groups.length : groups), size(field(told, 'bytes')), resolved < 0 ? '' : time(resolved * 1000),
+      holder < 0 ? '' : bad('set ' + holder + (held < 0 ? ', which is away' : ' for ' + duration(held)), true)]);
+  }
+  if (lines.length === 0) return [soft('none')];
+  const known = (line) => line.filter((_, i) => hasHomes || i !== 1);
+  return [rows(known(['feed', 'home', 'groups', 'log', 'shows up to (UTC)', 'held back by']), lines.map(known),
+    known(['key', '', 'n', 'n', 'time', '']), 'feeds of all sets'),
+    all.length > FEEDS && soft('and ' + count(all.length - FEEDS) + ' more')];
+}
+
 async function events() {
   const lines = (await ask('events')).map(([unixMs, what, why]) => [time(Number(unixMs) * 1000), shown(what), shown(why)]);
   return rows(['time', 'what', 'why'], lines, ['time', 'value', ''], 'events');
@@ -120,6 +204,14 @@ export async function showCluster(view, query) {
     const map = await tabletsOf(query);
     return [soft(spread(map.list)), ...tabletTable(query, map)];
   });
+  const moving = await part(jobs);
+  let moments = {};
+  const cut = await part(async () => {
+    moments = await cuts();
+    return moments.parts;
+  });
+  const kept = await part(backup);
+  const fed = await part(feeds);
   const told = await part(events);
   if (focused && document.activeElement && document.activeElement.id === 'of') return;  // somebody is choosing
   view.show('Cluster', make('div', {class: 'cards'},
@@ -127,7 +219,9 @@ export async function showCluster(view, query) {
     card('nodes up', count(members.filter(isUp).length) + ' of ' + count(members.length)),
     card('tablets', count(sets.reduce((sum, set) => sum + field(set, 'tablets'), 0))),
     card('map version', count(fields.cluster_map_version)),
+    cutCard(moments),
     card('this node', 'set ' + fields.cluster_set, fields.cluster_role)),
-  make('h2', {}, 'Sets'), setTable(sets), make('h2', {}, 'Nodes'), ...nodeTable(sets), make('h2', {}, 'Tablets'), chooser(query), ...tablets,
-  make('h2', {}, 'Events'), ...told);
+  make('h2', {}, 'Sets'), setTable(sets), make('h2', {}, 'Nodes'), ...nodeTable(sets),
+  make('h2', {}, 'Moments of all sets'), ...cut, make('h2', {}, 'Backup'), ...kept, make('h2', {}, 'Feeds'), ...fed, make('h2', {}, 'Tablets'), chooser(query), ...tablets,
+  make('h2', {}, 'Tablets that move'), ...moving, make('h2', {}, 'Events'), ...told);
 }

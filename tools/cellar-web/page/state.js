@@ -5,6 +5,7 @@
 import {tableFigures} from './alltables.js';
 import {link} from './address.js';
 import {make, rows, soft} from './dom.js';
+import {ofKeyspaces} from './keyspaces.js';
 import {NotLoggedIn, Left, ask, fieldsOf} from './server.js';
 import {count, duration, exactTime, field, pack, packList, shown, size, time} from './text.js';
 
@@ -43,14 +44,6 @@ async function indexes() {
 const indexTable = (lines) => rows(['table', 'index', 'on', 'include', 'unique', 'state', 'entries', 'memory', 'left out'], lines,
   ['key', 'key', 'key', 'key', '', '', 'n', 'n', 'n'], 'indexes');
 
-async function ofKeyspaces(question) {
-  const found = [];
-  for (const keyspace of await ask('keyspaces')) {
-    for (const name of await ask(question, {keyspace64: pack(keyspace)})) found.push([keyspace, name]);
-  }
-  return found;
-}
-
 async function feeds() {
   const lines = [];
   const groups = [];
@@ -61,7 +54,12 @@ async function feeds() {
     const on = field(told, 'on');
     lines.push([whole, on.length === 0 ? 'all' : on, field(told, 'keep'), field(told, 'first'), field(told, 'last'),
       size(field(told, 'bytes'))]);
-    for (const group of await ask('groups', place)) {
+    // Of a feed over several sets each set has its own, and the server says so.
+    const of = await ask('groups', place).catch((error) => {
+      if (error.status !== 400) throw error;
+      return [];
+    });
+    for (const group of of) {
       groups.push([whole, field(group, 'name'), count(field(group, 'consumers')), count(field(group, 'pending')),
         field(group, 'last-delivered-id'), field(group, 'lag') === null ? '' : count(field(group, 'lag'))]);
     }

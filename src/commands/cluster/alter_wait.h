@@ -1,0 +1,26 @@
+// What FAMILY ALTER waits for where rows lie on other sets: OK is told when each of them goes by
+// what the family keeps now (store/policy_changes.h). The sets are asked by CLUSTER SETTLED, which
+// answers then.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "commands/session/task.h"
+
+namespace cellar {
+
+class Table;
+struct CommandContext;
+
+// Null: there is nobody to wait for.
+std::unique_ptr<Task> AwaitSettled(CommandContext& ctx, const Table& table);
+
+// Whether these words of a call between nodes are that.
+bool IsSettledCall(std::span<const std::string_view> words);
+// CLUSTER SETTLED what: a table, with its keyspace.
+void CmdClusterSettled(CommandContext& ctx);
+
+}  // namespace cellar

@@ -1,0 +1,76 @@
+// See tablet_report.h.
+#include "commands/cluster/tablet_report.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "commands/cluster/cluster_part.h"
+#include "commands/session/host.h"
+#include "commands/session/services.h"
+#include "store/store.h"
+
+namespace cellar {
+
+TabletReport TabletReports::Of(uint64_t table_id, const MapEntry& entry) {
+  TabletReport report;
+  SayState(table_id, entry, &report);
+  SaySize(table_id, entry, &report);
+  return report;
+}
+
+void TabletReports::SayState(uint64_t table_id, const MapEntry& entry, TabletReport* report) const {
+  Services& services = host_.services();
+  const Tablet tablet{entry.begin, entry.end, entry.epoch};
+  if (ClusterPart::Directs(host_)) {
+    const MoveJob* const job = services.move_jobs.Of(host_.store(), table_id, tablet);
+    if (job == nullptr || job->from != entry.set) return;
+    const MoveProgress progress =
+        services.moves == nullptr ? MoveProgress{} : services.moves->JobProgress(job->number);
+    report->state = progress.given ? "given" : "moving";
+    report->job = job->number;
+    report->to = job->to;
+    report->progress = progress.state;
+    return;
+  }
+  const ClusterState& cluster = host_.store().engine().cluster();
+  if (const uint64_t out = cluster.moves.OutOf(table_id, tablet); out != 0) {
+    const MoveOut& move = *cluster.moves.FindOut(out);
+    report->state = move.given ? "given" : "moving";
+    report->job = out;
+    report->to = move.to;
+    const auto progress =
+        services.moves == nullptr ? std::nullopt : services.moves->DonorProgress(out);
+    if (progress) report->progress = progress->state;
+  } else if (const uint64_t in = cluster.moves.InOf(table_id, tablet);
+             in != 0 && entry.set != cluster.set) {
+    report->state = "staged";
+    report->job = in;
+    report->to = cluster.set;
+  }
+}
+
+void TabletReports::SaySize(uint64_t table_id, const MapEntry& entry, TabletReport* report) {
+  const Engine& engine = host_.store().engine();
+  const Table* const table = host_.store().TableById(table_id);
+  const bool is_own = table != nullptr && entry.set == engine.cluster().set;
+  if (is_own && entry.begin.empty() && entry.end.empty()) {
+    report->bytes = table->memory_bytes();
+    report->rows = table->counters().rows;
+    return;
+  }
+  const MoveDesk* const desk = host_.services().moves;
+  const TabletSize* size = desk == nullptr ? nullptr : desk->SizeOf(table_id, entry.begin);
+  if (is_own) {
+    if (!own_sizes_) own_sizes_ = TabletSizesOf(engine);
+    const auto found =
+        std::find_if(own_sizes_->begin(), own_sizes_->end(), [&](const TabletSize& each) {
+          return each.table_id == table_id && each.begin == entry.begin;
+        });
+    if (found != own_sizes_->end()) size = &*found;
+  }
+  if (size == nullptr) return;
+  report->bytes = size->bytes;
+  report->rows = size->rows;
+}
+
+}  // namespace cellar

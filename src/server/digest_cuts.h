@@ -1,0 +1,25 @@
+// DigestCuts: this node's part of a digest of its cluster: at a cut the leader of a set takes hold
+// of its rows.
+#pragma once
+
+#include <cstdint>
+
+#include "cellar/lsn.h"
+#include "cluster/cut_desk.h"
+#include "commands/session/host.h"
+
+namespace cellar {
+
+class DigestCuts final : public CutListener {
+ public:
+  // `host` outlives it.
+  explicit DigestCuts(Host& host) : host_(host) {}
+
+  void OnCut(const CutMark& mark, uint64_t number, Lsn record) override;
+  void OnTick();
+
+ private:
+  Host& host_;
+};
+
+}  // namespace cellar

@@ -1,0 +1,145 @@
+// See set_returns.h.
+#include "server/set_returns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/os/log.h"
+#include "commands/cluster/cluster_part.h"
+#include "commands/reports/cluster_report.h"
+#include "commands/session/services.h"
+#include "replica/set_node.h"
+#include "server/own_tablets.h"
+#include "store/store.h"
+#include "store/tablet_changes.h"
+
+namespace cellar {
+namespace {
+
+std::map<uint64_t, std::string> TableNames(const Engine& engine) {
+  std::map<uint64_t, std::string> names;
+  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
+       table = engine.FindTableFrom(table->id() + 1))
+    names.emplace(table->id(), table->keyspace() + "/" + table->name());
+  return names;
+}
+
+}  // namespace
+
+std::string SetReturns::ClosedText() const {
+  const ClusterState& cluster = host_.store().engine().cluster();
+  if (is_replaced_) return fmt::format("another replica set is set {} by now", cluster.set);
+  if (cluster.set == 0 && !news_.empty()) return news_.front();
+  return fmt::format("the cluster decides what set {} owns", cluster.set);
+}
+
+void SetReturns::Note() {
+  const SetNode* const set = host_.replication().set();
+  const bool has_state = set != nullptr && !host_.loading() && !set->is_witness() &&
+                         !set->is_empty() && !set->member().state_is_void();
+  if (!has_state) return;
+  Store& store = host_.store();
+  if (lineage_ == store.lineage() && schema_seen_ == store.schema_lsn() && set_id_ != 0) return;
+  lineage_ = store.lineage();
+  schema_seen_ = store.schema_lsn();
+  set_id_ = OwnSetId(host_);
+  const ClusterState& cluster = store.engine().cluster();
+  const bool is_open = !cluster.active() || (cluster.IsOpenAs(set_id_) && !is_replaced_);
+  std::string& closed = host_.services().cluster_view.closed;
+  if (is_open) {
+    closed.clear();
+  } else if (closed.empty()) {
+    closed = ClosedText();
+    Log(LogSeverity::kWarning, "This set serves nothing: " + closed);
+  }
+  is_open_ = is_open;
+  host_.SetClosed(!is_open);
+}
+
+void SetReturns::NoteReplaced() {
+  if (std::exchange(is_replaced_, true)) return;
+  set_id_ = 0;  // so that it is looked at anew
+  Note();
+}
+
+// The director's directory names this replica set: what it has is in order.
+bool SetReturns::SayOpen() {
+  Store& store = host_.store();
+  const ClusterState& cluster = store.engine().cluster();
+  if (store.in_transaction()) return false;
+  if (cluster.set != 0) {
+    const ClusterSet* const known = host_.services().cluster_view.sets.Find(cluster.set);
+    if (known == nullptr || known->id != set_id_) return false;
+    if (std::exchange(is_replaced_, false)) {
+      set_id_ = 0;
+      Note();
+    }
+  } else if (!is_open_) {
+    return false;  // Direct says it
+  }
+  const bool has_said = cluster.opened_as == set_id_ && cluster.recovered_cut == 0;
+  if (has_said || (is_open_ && host_.replication().set()->feature_level() < kCutsLevel))
+    return false;
+  return TabletChanges(store).OpenAs(set_id_).ok();
+}
+
+bool SetReturns::Direct() {
+  Store& store = host_.store();
+  Services& services = host_.services();
+  const Engine& engine = store.engine();
+  const auto& rows = services.cluster_map.Sets(store);
+  const bool is_all_known =
+      std::all_of(sets_.reports().begin(), sets_.reports().end(), [&rows](const auto& report) {
+        return std::any_of(rows.begin(), rows.end(),
+                           [&report](const auto& row) { return row.id == report.first; });
+      });
+  if (store.in_transaction() || (is_open_ && is_all_known)) {
+    if (is_open_) news_.clear();
+    return false;
+  }
+  const ReportedState own{.state = engine.cluster(), .tablets = OwnTablets(engine)};
+  const std::map<uint64_t, std::string> names = TableNames(engine);
+  const std::map<uint64_t, TabletsByTable> mapped = services.cluster_map.Mapped(store);
+  const ReturnVerdict verdict = sets_.Decide({.set_id = set_id_,
+                                              .own = own,
+                                              .rows = rows,
+                                              .tables = names,
+                                              .mapped = mapped,
+                                              .kept_from = MapTables(store).FirstChange()});
+  const std::vector<std::string> before = std::exchange(news_, verdict.why);
+  for (std::string& text : services.cluster_map.TextsOf(store, verdict.faults))
+    news_.push_back(std::move(text));
+  if (news_ != before && !news_.empty())
+    Log(LogSeverity::kWarning, "Sets that have come back: " + news_.front());
+  if (!is_open_) services.cluster_view.closed = ClosedText();
+  if (verdict.open.empty()) return false;
+  const ClusterTelling telling(host_);
+  const Status done = services.cluster_map.Reopen(store, verdict, own.state.recovered_cut);
+  if (!done.ok()) {
+    news_.push_back(done.text());
+    return false;
+  }
+  for (const ReturnVerdict::Opening& opening : verdict.open) {
+    const auto report = sets_.reports().find(opening.set_id);
+    if (report == sets_.reports().end()) continue;
+    services.cluster_map.TakeClaims(store, host_.replication().term(), opening.number,
+                                    report->second.tablets);
+  }
+  Log(LogSeverity::kNotice, fmt::format("{} of the cluster's sets are back", verdict.open.size()));
+  news_.clear();
+  return true;
+}
+
+bool SetReturns::OnTick(bool directs) {
+  Note();
+  const bool changed = directs && Direct();
+  if (changed) Note();
+  const bool said = SayOpen();
+  if (said) Note();
+  return changed || said;
+}
+
+}  // namespace cellar

@@ -1,0 +1,96 @@
+// What a set answers to steps that it must not take as they come.
+#include "cluster/move_steps.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+
+#include "cluster/move_protocol.h"
+#include "store/format/log_format.h"
+
+namespace move_steps_test {
+
+using namespace cellar;  // NOLINT(google-build-using-namespace)
+
+// A set of cluster 1 that owns nothing, and takes what comes.
+class Set final : public MoveParty {
+ public:
+  TabletMoves state;
+
+  const TabletMoves& moves() const override { return state; }
+  uint64_t cluster_id() const override { return 1; }
+  uint64_t set() const override { return 2; }
+  uint64_t catalog() const override { return 1; }
+  uint32_t term() const override { return 1; }
+  bool HasTable(uint64_t) const override { return true; }
+  bool Owns(uint64_t, const Tablet&) const override { return false; }
+  bool OwnsPart(uint64_t, const Tablet&) const override { return false; }
+  std::string WhyKept(const MoveOut&) const override { return {}; }
+  std::string WhyNoRoom() const override { return {}; }
+  bool RowsAreHeld(uint64_t) const override { return false; }
+  LogMark Mark() const override { return {}; }
+  int64_t stamp() const override { return 0; }
+  uint64_t record_next(uint64_t) const override { return 0; }
+  Status Begin(uint64_t job, const MoveOut& move) override { return Did(state.Begin(job, move)); }
+  Status Give(uint64_t job) override { return Did(state.Give(job)); }
+  Status Done(uint64_t job) override { return Did(state.Done(job)); }
+  Status Cancel(uint64_t job) override { return Did(state.Cancel(job)); }
+  Status Raise(uint64_t floor) override { return Did(state.Raise(floor)); }
+  Status Stage(uint64_t job, const MoveIn& move) override { return Did(state.Stage(job, move)); }
+  Status Fill(uint64_t, const MovePart&, std::string_view) override { return Did(false); }
+  Status Own(uint64_t, const MovePart&, int64_t, uint64_t) override { return Did(false); }
+  Result<bool> PurgeStage(const MoveIn&) override { return false; }
+  std::unique_ptr<MoveSource> Open(const MoveOut&, const LogMark*) override { return nullptr; }
+
+ private:
+  static Status Did(bool done) {
+    return done ? Status::Ok() : Status::Error(ErrorCode::kCorruption, "it cannot be");
+  }
+};
+
+MoveStep StepOf(MoveStep::Kind kind, uint64_t job, uint64_t floor) {
+  MoveStep step;
+  step.kind = kind;
+  step.cluster_id = 1;
+  step.job = job;
+  step.floor = floor;
+  return step;
+}
+
+TEST_CASE("of a job that is forgotten nobody is told that it was cancelled", "[moves]") {
+  Set set;
+  REQUIRE(set.state.Begin(5, {.table_id = 1, .tablet = {"", "", 1}, .to = 3, .given = false}));
+  REQUIRE(set.state.Give(5));
+  REQUIRE(set.state.Done(5));
+  const auto asked = [&set](MoveStep::Kind kind, uint64_t floor) {
+    return AnswerMoveStep(set, StepOf(kind, 5, floor));
+  };
+  REQUIRE(asked(MoveStep::Kind::kJob, 4).code == MoveAnswer::Code::kEnded);
+  REQUIRE(asked(MoveStep::Kind::kJob, 4).end == MoveEnd::kMoved);
+  // From here on it is known to set 0 alone that it has moved.
+  for (const MoveStep::Kind kind :
+       {MoveStep::Kind::kJob, MoveStep::Kind::kCancel, MoveStep::Kind::kDrop}) {
+    const MoveAnswer answer = asked(kind, 5);
+    CHECK(answer.code == MoveAnswer::Code::kWait);
+    CHECK(answer.text == "the job has ended, and how is known to set 0 alone");
+  }
+  REQUIRE(set.state.floor() == 5);
+  REQUIRE(set.state.ended().empty());
+}
+
+TEST_CASE("a donor cannot push the clock of a recipient to the end of time", "[moves]") {
+  MoveStep step = StepOf(MoveStep::Kind::kOwn, 5, 0);
+  const auto is_taken = [&step](int64_t stamp) {
+    step.stamp = stamp;
+    std::string bytes;
+    EncodeMoveStep(step, &bytes);
+    MoveStep read;
+    return DecodeMoveStep(bytes, &read) && read.stamp == stamp;
+  };
+  CHECK(is_taken(0));
+  CHECK(is_taken(kCommitTimeMax));
+  CHECK_FALSE(is_taken(kCommitTimeMax + 1));
+  CHECK_FALSE(is_taken(INT64_MAX));
+}
+
+}  // namespace move_steps_test
