@@ -29,9 +29,11 @@
 //   kUnblock  entry  channel v, number of a call v, how u8: 0 as if its time were over, 1 with an
 //                    error; goes on waiting no longer (CLIENT UNBLOCK)
 //             owner  channel v, number of the call v, done u8: 0 if it does not wait
+//   kAlive    entry  nothing: does the owner go on, though it answers no call?
+//             owner  nothing: it does
 //
-// An older owner sends no kWrote, and takes no kUnblock: that it does, it says when it is greeted
-// (kCallFeatures).
+// An older owner sends no kWrote, and takes no kUnblock or kAlive: that it does, it says when it is
+// greeted (kCallFeatures).
 //
 // v: Varint64. Calls of a channel are numbered from 1. The text of a call: how many commands v, of
 // each how many words v, the words (length-prefixed). Of several commands only the last one is
@@ -67,7 +69,8 @@ inline constexpr size_t kChannelWindowBytes{1 << 20};
 // What the ends of a link know beside what all of them do: bits.
 inline constexpr uint64_t kCallUnblocks{1};
 inline constexpr uint64_t kCallNeighbours{2};  // it understands where the owner says it is
-inline constexpr uint64_t kCallFeatures{kCallUnblocks | kCallNeighbours};
+inline constexpr uint64_t kCallLives{4};       // it answers kAlive
+inline constexpr uint64_t kCallFeatures{kCallUnblocks | kCallNeighbours | kCallLives};
 
 enum class MovedHow : uint8_t { kOwner = 0, kLost = 1, kOtherSet = 2 };
 

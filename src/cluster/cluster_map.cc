@@ -391,9 +391,8 @@ uint64_t ClusterMap::NextHome(const FeedSet& feeds) const {
     if (!set.draining) homes[set.number] = 0;
   for (const Feed* const feed : feeds.All())
     if (const auto home = homes.find(feed->home.set); home != homes.end()) ++home->second;
-  const auto least =
-      std::min_element(homes.begin(), homes.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto least = std::min_element(
+      homes.begin(), homes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return least == homes.end() ? 0 : least->first;
 }
 

@@ -86,6 +86,7 @@ CallClient* EntryLink::Find(uint64_t channel) const {
 
 // What comes for a channel that has been left is nobody's any more.
 Status EntryLink::OnFrame(const Frame& frame) {
+  heard_ = true;
   switch (frame.kind) {
     case FrameKind::kReply:
       return OnReplies(CallBodyReader(frame.body));
@@ -99,6 +100,8 @@ Status EntryLink::OnFrame(const Frame& frame) {
       return OnWritten(CallBodyReader(frame.body));
     case FrameKind::kUnblock:
       return OnUnblocks(CallBodyReader(frame.body));
+    case FrameKind::kAlive:
+      return Status::Ok();
     default:
       return Status::Error(ErrorCode::kCorruption, "an owner does not say that");
   }
@@ -236,6 +239,17 @@ void EntryLink::OnTurn() {
     client->owed_ = false;
     return true;
   });
+}
+
+bool EntryLink::OwnerLives(int64_t now_micros, bool asks) {
+  if (std::exchange(heard_, false) || call_bytes_ == 0 || !asks) {
+    heard_micros_ = now_micros;
+    is_asked_ = false;
+  }
+  const int64_t silent_micros = now_micros - heard_micros_;
+  if (silent_micros >= kQuietMicros && !std::exchange(is_asked_, true))
+    (void)frames_.Body(FrameKind::kAlive);
+  return silent_micros < kSilentMicros;
 }
 
 void EntryLink::CloseResting(Unused unused) {

@@ -84,6 +84,10 @@ class EntryLink {
   // A channel costs its owner a session. Beyond so many those go that are idle; if none is, no
   // other client gets one.
   static constexpr size_t kChannelsMax{16 << 10};
+  // An owner that has said nothing for so long while calls wait is asked whether it lives, and is
+  // given up later: its process stands still, or its loop does.
+  static constexpr int64_t kQuietMicros{2'000'000};
+  static constexpr int64_t kSilentMicros{10'000'000};
 
   EntryLink() = default;
   EntryLink(const EntryLink&) = delete;
@@ -113,6 +117,9 @@ class EntryLink {
   void OnTurn();
   // Channels that were not used since the last time are closed.
   void CloseIdle() { CloseResting(Unused::kForLong); }
+  // At each tick. False: the owner is silent for too long, and the link must be closed. `asks`: it
+  // can be told from silence (kCallLives), and this node has not stood still itself.
+  bool OwnerLives(int64_t now_micros, bool asks);
   // Nothing comes any more.
   void OnLost();
 
@@ -160,6 +167,9 @@ class EntryLink {
   bool all_busy_{false};  // no channel was idle when room was needed, nor has one come to be since
   uint64_t bounced_{0};
   uint64_t refusals_{0};
+  int64_t heard_micros_{0};  // as of a tick
+  bool heard_{false};        // since the last tick
+  bool is_asked_{false};     // kAlive
   std::unordered_map<uint64_t, CallClient*> clients_;
   std::vector<CallClient*> owed_;
   std::vector<WrittenSteps> written_;  // of one client

@@ -62,7 +62,7 @@ struct MoveStep {
   MoveIn in{};
   uint64_t from{0};  // the donor; of kGroups the new home
   MovePart part{};
-  std::string ops{};  // kSplit: the key; kGroups: the name
+  std::string ops{};   // kSplit: the key; kGroups: the name
   bool behind{false};  // kGroups: behind that name
   int64_t stamp{0};
   uint64_t record_next{0};

@@ -25,6 +25,9 @@ Status OwnerLink::OnFrame(const Frame& frame) {
       return OnCredits(body);
     case FrameKind::kUnblock:
       return OnUnblocks(body);
+    case FrameKind::kAlive:
+      (void)frames_.Body(FrameKind::kAlive);
+      return frame.body.empty() ? Status::Ok() : Wrong("it asks for more than a sign of life");
     default:
       return Wrong("an entry does not say that");
   }

@@ -33,6 +33,7 @@ class CommandLinks::EntryEnd final : public PeerHandler {
   void Begin() { Dial(); }
   uint64_t node() const { return node_; }
   bool is_own() const { return set_id_ == 0; }
+  uint64_t set_id() const { return set_id_; }
   int64_t dialled_micros() const { return dialled_micros_; }
   bool stands() const { return greeted_ && link_ != nullptr; }
   bool dead() const { return dead_; }
@@ -44,10 +45,25 @@ class CommandLinks::EntryEnd final : public PeerHandler {
   }
   // That the socket has not taken yet.
   size_t waiting_bytes() const { return link_ == nullptr ? 0 : link_->waiting_bytes(); }
-  // Who listens at the unix socket may never answer.
-  void OnTick() {
-    const bool waits = is_near_ && !greeted_ && !dead_;
-    if (waits && links_.now() - dialled_micros_ >= kNearPatienceMicros) DialFarAway("no answer");
+  // `leader`: who leads its set, 0: nobody is known to. Who has led is given up when it has had the
+  // time to say what is to be said.
+  void OnTick(uint64_t leader, bool stood_still) {
+    if (dead_) return;
+    // Who listens at the unix socket may never answer.
+    const bool waits = is_near_ && !greeted_;
+    if (waits && links_.now() - dialled_micros_ >= kNearPatienceMicros)
+      return DialFarAway("no answer");
+    const bool asks = stands() && (greeting_.features() & kCallLives) != 0 && !stood_still;
+    if (!entry_.OwnerLives(links_.now(), asks)) return Lose("it is silent");
+    if (leader == node_) {
+      leads_ = true;
+      left_micros_ = 0;
+    }
+    if (!leads_ || leader == node_ || (leader == 0 && !is_own())) return;
+    if (left_micros_ == 0) left_micros_ = links_.now();
+    const bool rests = stands() && entry_.calls() == 0;
+    const int64_t patience = links_.host_.services().config.cluster_wait * 1000;
+    if (rests || links_.now() - left_micros_ >= patience) Fail("it leads no more");
   }
   // Nothing has been passed on for so long, nor is anybody's channel kept.
   bool IsIdle(int64_t now_micros) const {
@@ -187,9 +203,12 @@ class CommandLinks::EntryEnd final : public PeerHandler {
   bool is_far_{false};   // which was tried in vain
   bool greeted_{false};
   bool dead_{false};
+  bool leads_{is_own()};    // or has led, as has been said since this link was dialled
+  int64_t left_micros_{0};  // since then it does not; 0: it does
   EntryLink entry_;
   FrameReader reader_{FrameKind::kReply,   FrameKind::kMore,  FrameKind::kMoved,
-                      FrameKind::kChannel, FrameKind::kWrote, FrameKind::kUnblock};
+                      FrameKind::kChannel, FrameKind::kWrote, FrameKind::kUnblock,
+                      FrameKind::kAlive};
 };
 
 // The other's: it calls, and is answered.
@@ -253,8 +272,8 @@ class CommandLinks::OwnerEnd final : public PeerHandler {
   const std::string from_;
   std::unique_ptr<OwnerLink> owner_{
       std::make_unique<OwnerLink>(static_cast<CallServants&>(links_))};
-  FrameReader reader_{FrameKind::kCall, FrameKind::kChannel, FrameKind::kCancel, FrameKind::kCredit,
-                      FrameKind::kUnblock};
+  FrameReader reader_{FrameKind::kCall,   FrameKind::kChannel, FrameKind::kCancel,
+                      FrameKind::kCredit, FrameKind::kUnblock, FrameKind::kAlive};
 };
 
 // Both ends at once: what this node asks of itself, as the leader of its set, is carried out as

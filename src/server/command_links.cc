@@ -534,7 +534,6 @@ void CommandLinks::OnRoleChanged() {
       if (ClientOf(session) != nullptr && HoldsBack(session)) session.postponed = true;
     });
   }
-  stale_micros_ = now() + host_.services().config.cluster_wait * 1000;
   WakeAll();
 }
 
@@ -544,8 +543,8 @@ void CommandLinks::OnOwnerNoMore(Lsn released) {
   local_->OnOwnerNoMore();
 }
 
-// A link to one that leads no more is given up when it has had the time to say what is to be said.
 void CommandLinks::OnTick() {
+  const bool stood_still = now() - std::exchange(tick_micros_, now()) > kTickMicrosMax;
   messages_.OnTick();
   if (set() == nullptr) return;
   SetUsers::Found(host_);
@@ -554,14 +553,10 @@ void CommandLinks::OnTick() {
   memory_bytes_ = CountMemory();
   const bool closes_idle = now() >= idle_micros_;
   if (closes_idle) idle_micros_ = now() + kIdleMicros;
-  const uint64_t leader = set()->set().leader();
   for (const auto& end : entries_) {
     if (closes_idle) end->entry().CloseIdle();
-    const bool stale = end->is_own() && leader != 0 && end->node() != leader;
-    const bool rests = end->stands() && end->entry().calls() == 0;
-    if (stale && (rests || now() >= stale_micros_)) end->Fail("it leads no more");
     if (!end->dead() && end->IsIdle(now())) end->Fail("nothing is passed on");
-    end->OnTick();
+    end->OnTick(LeaderFor(*end), stood_still);
   }
 }
 

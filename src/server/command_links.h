@@ -140,6 +140,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   static constexpr int64_t kRedialMicros{20'000};
   static constexpr int64_t kIdleMicros{10'000'000};
   static constexpr int64_t kRefusedMicros{1'000'000};
+  // A tick that comes so much later says that this process has stood still.
+  static constexpr int64_t kTickMicrosMax{1'500'000};
   // Of one client, sent and not answered: no more is passed on before.
   static constexpr size_t kClientBytesMax{256 << 10};
   // Of all, on one link: each client may have one call under way all the same, so that one that
@@ -181,6 +183,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   EntryLink* AnyLinkTo(uint64_t set);
   // To that node, which may lead nothing.
   EntryLink* LinkToNode(uint64_t node);
+  // Who leads the set that the link is to; 0: nobody is known to.
+  uint64_t LeaderFor(const EntryEnd& end) const;
   // Who is said to lead it; nothing: nobody knows.
   std::optional<NodeAddress> LeaderOf(uint64_t set) const;
   // Why a command that waits for that set is refused at last.
@@ -232,7 +236,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   int64_t leave_by_micros_{0};  // 0: this node stays
   int64_t idle_micros_{0};
   int64_t redial_micros_{0};
-  int64_t stale_micros_{0};    // links to who led before are given up then
+  int64_t tick_micros_{0};
   uint64_t refused_node_{0};   // it takes no calls
   int64_t refused_micros_{0};  // until then it is not asked again
   Figures figures_;

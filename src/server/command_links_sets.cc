@@ -91,6 +91,12 @@ CommandLinks::EntryEnd* CommandLinks::LeaderLink() {
   return nullptr;
 }
 
+uint64_t CommandLinks::LeaderFor(const EntryEnd& end) const {
+  if (end.is_own()) return set()->set().leader();
+  const ClusterSet* const other = host_.services().cluster_view.sets.FindId(end.set_id());
+  return other == nullptr ? 0 : other->leader;
+}
+
 CommandLinks::EntryEnd* CommandLinks::LinkTo(uint64_t number) {
   if (number == kOwnSet) return LeaderLink();
   const ClusterSet* const other = host_.services().cluster_view.sets.Find(number);

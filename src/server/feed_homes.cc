@@ -163,9 +163,8 @@ void FeedHomes::StepArrival(const Feed& feed) {
   const uint64_t id = feed.id;
   if (const Status taken = changes.TakeGroup(feed, answer.state, answer.text); !taken.ok()) {
     if (!std::exchange(asked.is_told, true))
-      Log(LogSeverity::kWarning,
-          fmt::format("Group {} of feed {} cannot be taken from set {}: {}", Quote(answer.state),
-                      id, from, taken.text()));
+      Log(LogSeverity::kWarning, fmt::format("Group {} of feed {} cannot be taken from set {}: {}",
+                                             Quote(answer.state), id, from, taken.text()));
     asked.next_micros = now() + kHomeRetryMicros;
     return;
   }

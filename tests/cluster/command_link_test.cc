@@ -108,7 +108,8 @@ struct Pair final : CallServants {
   static void Deliver(const std::string& bytes, To* to) {
     FrameReader reader{FrameKind::kCall,   FrameKind::kReply,   FrameKind::kMore,
                        FrameKind::kMoved,  FrameKind::kChannel, FrameKind::kCancel,
-                       FrameKind::kCredit, FrameKind::kWrote,   FrameKind::kUnblock};
+                       FrameKind::kCredit, FrameKind::kWrote,   FrameKind::kUnblock,
+                       FrameKind::kAlive};
     reader.Add(bytes);
     Frame frame;
     while (*reader.Next(&frame)) REQUIRE(to->OnFrame(frame).ok());
@@ -143,6 +144,57 @@ TEST_CASE("What a call has written is told ahead of its reply, and only if that 
   pair.servant->Finish("+2");
   pair.Turn();
   CHECK(client.heard == "+1(wrote 101-101 of 101)+2");
+}
+
+TEST_CASE("An owner that is silent while calls wait is asked, and given up", "[command_link]") {
+  constexpr int64_t kQuiet{EntryLink::kQuietMicros};
+  constexpr int64_t kSilent{EntryLink::kSilentMicros};
+  Pair pair;
+  Client client;
+  int64_t now = 5 * kSilent;
+  const auto lives = [&](int64_t later, bool asks = true) {
+    now += later;
+    return pair.entry.OwnerLives(now, asks);
+  };
+  // Nobody waits.
+  REQUIRE(lives(0));
+  REQUIRE(lives(2 * kSilent));
+  REQUIRE(pair.entry.frames().empty());
+  pair.Ask(&client, 0);
+  pair.Turn();
+  REQUIRE(lives(100));
+  REQUIRE(lives(kQuiet - 101));
+  REQUIRE(pair.entry.frames().empty());
+  // It answers, as often as it is asked, though no call ends.
+  for (int i = 0; i < 20; ++i) {
+    REQUIRE(lives(kQuiet));
+    REQUIRE_FALSE(pair.entry.frames().empty());
+    pair.Turn();
+    REQUIRE(lives(1));
+  }
+  // It does not: it is asked once.
+  REQUIRE(lives(kQuiet));
+  REQUIRE_FALSE(pair.entry.frames().Take({}).empty());
+  REQUIRE(lives(kQuiet));
+  REQUIRE(pair.entry.frames().empty());
+  REQUIRE(lives(kSilent - 2 * kQuiet - 1));
+  REQUIRE_FALSE(lives(1));
+  // This node has stood still, or the other one knows nothing of this.
+  REQUIRE(lives(kSilent, false));
+  REQUIRE(lives(kSilent - 1));
+  REQUIRE(pair.entry.call_bytes() > 0);
+  pair.Turn();
+  pair.servant->Finish("+1");
+  pair.Turn();
+  REQUIRE(lives(kSilent));
+  REQUIRE(client.heard == "+1");
+  // Who asks for more than that is no entry.
+  pair.entry.frames().Body(FrameKind::kAlive).append("x");
+  FrameReader reader{FrameKind::kAlive};
+  reader.Add(pair.entry.frames().Take({}));
+  Frame frame;
+  REQUIRE(*reader.Next(&frame));
+  REQUIRE_FALSE(pair.owner.OnFrame(frame).ok());
 }
 
 std::string TextOf(const std::vector<Unblockings::Told>& told) {

@@ -711,6 +711,45 @@ class PassedOn(AnyNodeCase):
         self.assertIn("CLUSTERDOWN no leader: ", follower.refusal("CGET t a f:x"))
         leader.server.process.send_signal(signal.SIGCONT)
 
+    def test_what_is_under_way_when_nobody_leads_any_more(self):
+        """Two of three stand still, as do their systems' queues: who has asked the leader before is told, and not left to wait."""
+        self.begin()
+        for member in self.members:
+            member.run("CONFIG SET cluster-wait 200")
+            member.run("CONFIG SET cluster-reads leader")
+        rng = random.Random(SEED)
+        for _ in range(4):
+            leader = self.wait_leader(self.members)
+            follower = rng.choice([member for member in self.members if member is not leader])
+            self.wait_until(lambda follower=follower: follower.refusal("CPUT t a f:x 1").startswith("no error"), "it takes no writes")
+            others = [member for member in self.members if member is not follower]
+            told = []
+
+            def ask(command, pause, follower=follower, told=told):
+                client = redis.Redis(port=follower.port, socket_timeout=120, retry=None, decode_responses=True)
+                time.sleep(pause)
+                try:
+                    told.append((command, client.execute_command(*command.split())))
+                except redis.TimeoutError:
+                    told.append((command, "nothing"))
+                except redis.RedisError as error:
+                    told.append((command, str(error)))
+            threads = [threading.Thread(target=ask, args=(command, rng.random() * 2))
+                       for command in ("CGET t a f:x", "CPUT t a f:x 1", "TABLE LIST", "XREAD BLOCK 0 STREAMS none 0") for _ in range(12)]
+            for thread in threads:
+                thread.start()
+            time.sleep(rng.random() * 0.3)
+            for member in others:
+                member.server.process.send_signal(signal.SIGSTOP)
+            for thread in threads:
+                thread.join()
+            for member in others:
+                member.server.process.send_signal(signal.SIGCONT)
+            self.assertEqual([], [each for each in told if each[1] == "nothing"])
+            wrong = [each for each in told if each[0].startswith(("CGET", "TABLE")) and "onnection" in str(each[1])]
+            self.assertEqual([], wrong, f"seed {SEED}")
+        self.assert_at_rest(self.members)
+
     def test_clients_that_hang_up(self):
         _, follower = self.begin()
         for number in range(200):

@@ -656,6 +656,40 @@ class Rows(SetsCase):
                                  answers, told)
         self.assertEqual(3, self.any().run("CCOUNT t"))
 
+    def test_a_set_that_stands_still_is_given_up(self):
+        """What it was asked before anybody knew of it, too: its system takes everything, and it answers nothing."""
+        self.cluster(3)
+        self.any().run("TABLE CREATE t SPLIT AT 2 h p FAMILY f VERSIONS 1")
+        for row in "ahp":
+            self.any().run("CPUT", "t", row, "f:x", row)
+        entry, still = self.sets[0][0], self.sets[2][0]
+        told = {}
+
+        def ask(words):
+            client = redis.Redis(port=entry.port, socket_timeout=300, retry=None, decode_responses=True)
+            client.execute_command("CGET", "t", "p", "f:x")
+            ready.wait()
+            stopped.wait()
+            try:
+                told[words] = client.execute_command(*words)
+            except redis.RedisError as error:
+                told[words] = f"{type(error).__name__} {error}"
+        words = [("CGET", "t", "p", "f:x"), ("CPUT", "t", "p", "f:x", "2"), ("CCOUNT", "t"), ("CGET", "t", "a", "f:x"), ("CPUT", "t", "a", "f:x", "2")]
+        ready = threading.Barrier(len(words) + 1)
+        stopped = threading.Event()
+        threads = [self.beside(lambda each=each: ask(each)) for each in words]
+        ready.wait()
+        still.server.process.send_signal(signal.SIGSTOP)
+        stopped.set()
+        for thread in threads:
+            thread.join()
+        still.server.process.send_signal(signal.SIGCONT)
+        self.assertEqual(("a", "OK"), (told[words[3]], told[words[4]]))
+        self.assertIn("CLUSTERDOWN", told[words[0]])
+        self.assertIn("ConnectionError", told[words[1]])
+        self.assertIn("CLUSTERDOWN", told[words[2]])
+        self.wait_until(lambda: entry.refusal("CCOUNT t") == "no error: 3", lambda: entry.refusal("CCOUNT t"))
+
     def test_order_on_one_connection(self):
         self.cluster(3)
         self.any().run("TABLE CREATE t SPLIT AT 2 h p FAMILY f VERSIONS 1")

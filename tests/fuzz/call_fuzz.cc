@@ -262,14 +262,14 @@ class Pair final : public CallServants {
     owner_reader_ = OwnerReader();
   }
   static std::unique_ptr<FrameReader> EntryReader() {
-    return std::unique_ptr<FrameReader>(new FrameReader{FrameKind::kReply, FrameKind::kMore,
-                                                        FrameKind::kMoved, FrameKind::kChannel,
-                                                        FrameKind::kWrote, FrameKind::kUnblock});
+    return std::unique_ptr<FrameReader>(
+        new FrameReader{FrameKind::kReply, FrameKind::kMore, FrameKind::kMoved, FrameKind::kChannel,
+                        FrameKind::kWrote, FrameKind::kUnblock, FrameKind::kAlive});
   }
   static std::unique_ptr<FrameReader> OwnerReader() {
     return std::unique_ptr<FrameReader>(new FrameReader{FrameKind::kCall, FrameKind::kChannel,
                                                         FrameKind::kCancel, FrameKind::kCredit,
-                                                        FrameKind::kUnblock});
+                                                        FrameKind::kUnblock, FrameKind::kAlive});
   }
 
   std::unique_ptr<EntryLink> entry_{std::make_unique<EntryLink>()};

@@ -167,7 +167,8 @@ bool MergedFeed::TakeEntries(Part* part, std::string_view reply) {
     uint64_t two = 0;
     std::string_view text;
     FeedId own;
-    if (!reader.Array(&two) || two != 2 || !reader.Bulk(&text) || !ReadOwnId(text, &own)) return false;
+    if (!reader.Array(&two) || two != 2 || !reader.Bulk(&text) || !ReadOwnId(text, &own))
+      return false;
     const bool fits = own > part->after && own <= std::min(part->to, part->resolved);
     const size_t begin = reader.position();
     if (!fits || !reader.Skip()) return false;
@@ -202,7 +203,8 @@ bool MergedFeed::TakeResolved(Part* part, std::string_view reply) {
   if (std::exchange(part->from_end, false)) {
     const int64_t late = host_.clock().MonotonicMicros() - begun_micros_;
     const int64_t then = std::max<int64_t>(static_cast<int64_t>(now) - late, 0);
-    part->after = late > kLateMicros ? std::min(FeedId::LastOf(then), part->resolved) : part->resolved;
+    part->after =
+        late > kLateMicros ? std::min(FeedId::LastOf(then), part->resolved) : part->resolved;
   }
   if (part->set != 0 || !is_merged_) return true;
   ReplyReader sets(fields[2].second);

@@ -90,7 +90,7 @@ struct FeedName {
   std::string word;  // as the client wrote it
   std::string keyspace;
   std::string name;
-  uint64_t id{0};  // once it has been found
+  uint64_t id{0};       // once it has been found
   bool settled{false};  // it is known what the feed has dropped
 };
 

@@ -49,7 +49,7 @@
 //   kMap, kMapAsk, kReport, kCut, kCutAnswer, kRelease: 39 - 41, 47 - 49: what a node of a cluster
 //              and its director say (cluster/cluster_frames.h)
 //   kMessage   57 member     what is published there (server/message_links.h)
-//   kWrote, kUnblock: 61, 62: on command links
+//   kWrote, kUnblock, kAlive: 61 - 63: on command links
 //
 // Two links lead from a follower to its leader: the control link (`PEER ... follow`), which carries
 // all but kChunk, and while a copy comes the bulk link (`PEER ... bulk`, the ticket in place of the
@@ -127,8 +127,9 @@ enum class FrameKind : uint8_t {
   kMessage = 57,
   kWrote = 61,
   kUnblock = 62,
+  kAlive = 63,
 };
-inline constexpr FrameKind kFrameKindLast{FrameKind::kUnblock};
+inline constexpr FrameKind kFrameKindLast{FrameKind::kAlive};
 
 struct FrameHead {
   FrameKind kind{FrameKind::kError};
