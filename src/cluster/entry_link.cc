@@ -242,7 +242,7 @@ void EntryLink::OnTurn() {
 }
 
 bool EntryLink::OwnerLives(int64_t now_micros, bool asks) {
-  if (std::exchange(heard_, false) || call_bytes_ == 0 || !asks) {
+  if (std::exchange(heard_, false) || heard_micros_ == 0 || call_bytes_ == 0 || !asks) {
     heard_micros_ = now_micros;
     is_asked_ = false;
   }

@@ -167,7 +167,7 @@ class EntryLink {
   bool all_busy_{false};  // no channel was idle when room was needed, nor has one come to be since
   uint64_t bounced_{0};
   uint64_t refusals_{0};
-  int64_t heard_micros_{0};  // as of a tick
+  int64_t heard_micros_{0};  // as of a tick; 0: there was none yet
   bool heard_{false};        // since the last tick
   bool is_asked_{false};     // kAlive
   std::unordered_map<uint64_t, CallClient*> clients_;

@@ -156,6 +156,12 @@ TEST_CASE("An owner that is silent while calls wait is asked, and given up", "[c
     now += later;
     return pair.entry.OwnerLives(now, asks);
   };
+  // Somebody waits from before the first tick on.
+  pair.Ask(&client, 0);
+  REQUIRE(lives(0));
+  pair.Turn();
+  pair.servant->Finish("+0");
+  pair.Turn();
   // Nobody waits.
   REQUIRE(lives(0));
   REQUIRE(lives(2 * kSilent));
@@ -187,7 +193,7 @@ TEST_CASE("An owner that is silent while calls wait is asked, and given up", "[c
   pair.servant->Finish("+1");
   pair.Turn();
   REQUIRE(lives(kSilent));
-  REQUIRE(client.heard == "+1");
+  REQUIRE(client.heard == "+0+1");
   // Who asks for more than that is no entry.
   pair.entry.frames().Body(FrameKind::kAlive).append("x");
   FrameReader reader{FrameKind::kAlive};

@@ -1,5 +1,7 @@
 """cellar-cluster: sets on this machine begun, looked at, ended; what is wrong is named."""
 
+import contextlib
+import glob
 import json
 import os
 import shutil
@@ -60,6 +62,12 @@ class ClusterToolCase(unittest.TestCase):
         return ports
 
     def end(self):
+        # Who stands still does not end.
+        for file in glob.glob(os.path.join(self.folder, "*", "cellar.pid")):
+            with open(file, encoding="ascii") as text:
+                for pid in text.read().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGCONT)
         subprocess.run([tool("cellar-cluster"), "stop", "--dir", self.folder], stdin=subprocess.DEVNULL, capture_output=True,
                        check=False, env=self.environment)
 
@@ -305,9 +313,51 @@ class Wrong(ClusterToolCase):
             self.assertIn(f"127.0.0.1:{ports[1]} of set 0 does not answer: no answer in time", told["wrong"])
             self.assertRegex(self.run_tool("start", "--dir", self.folder, "--wait", "6", status=1),
                              "waited 6 s in vain for a leader of set 0: .*no answer in time")
+            # The first of them, too: another one is asked, of those that answer.
+            os.kill(self.pid(ports[0]), signal.SIGSTOP)
+            os.kill(self.pid(ports[2]), signal.SIGCONT)
+            self.assertIn("has no leader", self.run_tool("status", "--dir", self.folder, status=1))
+            self.assertIn("no answer in time", self.run_tool("status", "-p", str(ports[0]), status=1))
         finally:
-            for port in ports[1:]:
+            for port in ports:
                 os.kill(self.pid(port), signal.SIGCONT)
+
+    def test_a_former_leader_that_nobody_follows(self):
+        """It has logged what is committed nowhere: it says what it knows all the same, or that nobody leads."""
+        for _ in range(3):
+            ports = self.start(sets=1, voters=3)
+            leader = wait_until(lambda ports=ports: next((port for port in ports if redis.Redis(port=port).info("replication")["role"] == "master"), None))
+            others = [port for port in ports if port != leader]
+            client = redis.Redis(port=leader, decode_responses=True)
+            for port in others:
+                os.kill(self.pid(port), signal.SIGSTOP)
+            # A change of the schema that nobody else gets.
+            changes = redis.Redis(port=leader, socket_timeout=1, retry=None)
+            try:
+                changes.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
+            except redis.RedisError:
+                pass
+            def info(leader=leader):
+                return redis.Redis(port=leader, socket_timeout=30).info("replication")
+            wait_until(lambda info=info: info()["role"] != "master", lambda info=info: info())
+            told = {}
+            for words in (["CLUSTER", "SETS"], ["SELECT", "1"], ["TABLE", "LIST"], ["CLUSTER", "EVENTS"], ["TABLET", "LIST"], ["CLUSTER", "INFO"]):
+                client = redis.Redis(port=leader, socket_timeout=60, retry=None, decode_responses=True)
+                try:
+                    told[" ".join(words)] = client.execute_command(*words)
+                except redis.TimeoutError:
+                    told[" ".join(words)] = "nothing"
+                except redis.RedisError as error:
+                    told[" ".join(words)] = str(error)
+            self.assertNotIn("nothing", [value for value in told.values() if isinstance(value, str)], told)
+            self.assertEqual(1, len(told["CLUSTER SETS"]), told)
+            for words in ("SELECT 1", "TABLE LIST"):
+                self.assertIn("no leader", told[words], told)
+            self.assertIn("has no leader", self.run_tool("status", "-p", str(leader), status=1))
+            for port in others:
+                os.kill(self.pid(port), signal.SIGCONT)
+            self.end()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def test_what_is_no_cluster(self):
         self.assertIn("Connection refused", self.run_tool("status", "-p", str(free_port()), status=1))

@@ -82,6 +82,18 @@ Result<std::vector<client::ConnectionOptions>> NodesToAsk(const Options& options
   return nodes;
 }
 
+// Seconds: a node that stands still is told from one that answers; what it shows may take longer.
+constexpr int kPatience{3};
+constexpr int kShowPatience{60};
+
+// Ok: it answers, whatever it says.
+Status CheckAnswers(client::ConnectionOptions node) {
+  node.connect_seconds = kPatience;
+  node.reply_seconds = kPatience;
+  ASSIGN_OR_RETURN(client::Connection connection, client::Connection::Open(node));
+  return connection.Call({"PING"}).status();
+}
+
 int Show(const Options& options, client::Connection* connection,
          const client::ConnectionOptions& node) {
   if (options.action == Action::kMap) {
@@ -117,7 +129,12 @@ int Main(int argc, char** argv) {
   const Result<std::vector<client::ConnectionOptions>> nodes = NodesToAsk(*options);
   if (!nodes.ok()) return Fail(nodes.status().text());
   std::string refusal;
-  for (const client::ConnectionOptions& node : *nodes) {
+  for (client::ConnectionOptions node : *nodes) {
+    if (const Status answers = CheckAnswers(node); !answers.ok()) {
+      if (refusal.empty()) refusal = answers.text();
+      continue;
+    }
+    if (options->action != Action::kBackup) node.reply_seconds = kShowPatience;
     Result<client::Connection> connection = client::Connection::Open(node);
     if (connection.ok() && options->action == Action::kBackup)
       return MakeBackup(*options, &*connection, stopped);

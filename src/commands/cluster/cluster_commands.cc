@@ -113,9 +113,10 @@ void ReplySet(ReplyWriter& reply, const ClusterSet& set, std::string_view state)
   reply.Unsigned(set.jobs);
 }
 
+// What this node has heard: it says so at once, also as a former leader that nobody follows, whose
+// last records may never be committed.
 void CmdClusterSets(CommandContext& ctx) {
   if (!ClusterPart::IsOfSet(ctx)) return;
-  ctx.DependsOn(ctx.store().schema_lsn());
   if (!IsInCluster(ctx.host)) return ctx.reply.Array(0);
   const Services& services = ctx.host.services();
   const std::vector<WaitingSet> waiting =
@@ -202,8 +203,10 @@ void CmdClusterRemove(CommandContext& ctx) {
   });
 }
 
+// Likewise.
 void CmdClusterInfo(CommandContext& ctx) {
-  if (!ClusterPart::IsOfCluster(ctx)) return;
+  if (!ClusterPart::IsOfSet(ctx)) return;
+  if (!IsInCluster(ctx.host)) return ctx.Fail(kClusterDisabled);
   constexpr std::string_view kSection[] = {"cluster"};
   ctx.reply.Verbatim(InfoText(ctx.host, kSection, InfoScope::kAll), "txt");
 }

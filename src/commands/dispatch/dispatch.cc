@@ -275,7 +275,13 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
       return "MISCONF the disks of a majority of the replica set take no more";
     return {};
   }
-  if (!writes && !Does(session, command, kReadonly)) return {};
+  // A former leader: without another one nobody can say what of its last writes is to stay.
+  const bool is_undecided = set.member().state_is_ahead() && !set.KnownLeader();
+  if (!writes && !Does(session, command, kReadonly)) {
+    // Their replies depend on the state all the same.
+    const bool asks_state = command.Is(CommandRole::kSelect) || command.Is(CommandRole::kDigest);
+    return asks_state && is_undecided ? "CLUSTERDOWN no leader: " + set.NoLeaderText() : "";
+  }
   const auto how = static_cast<ReplicaReads>(config.replica_reads);
   const bool reads = !writes && !set.is_empty() && how != ReplicaReads::kNo;
   if (!reads || set.is_witness()) {
@@ -290,9 +296,7 @@ std::string Dispatcher::SetRefusal(const SetNode& set, const Session& session,
   }
   if (set.member().state_is_void()) return "LOADING Cellar is loading the dataset in memory";
   if (AsksBeforeReads(config, session)) return {};
-  // A former leader: without another one nobody can say what of its last writes is to stay.
-  if (set.member().state_is_ahead() && !set.KnownLeader())
-    return "CLUSTERDOWN no leader: " + set.NoLeaderText();
+  if (is_undecided) return "CLUSTERDOWN no leader: " + set.NoLeaderText();
   if (config.replica_max_lag == 0) return {};
   const int64_t lag = set.lag_micros();
   if (lag >= 0 && lag <= config.replica_max_lag * 1000) return {};
