@@ -14,14 +14,17 @@ namespace cellar {
 
 class RemoteAsks::AskedCall final : public CallClient {
  public:
-  // `flags`: of the call.
-  AskedCall(Host& host, const Session& session, uint64_t target, std::string text, uint8_t flags)
+  enum class For : uint8_t { kOwner, kOthers };
+  // `flags`: of the call. `waits`: for whom it may wait.
+  AskedCall(Host& host, const Session& session, uint64_t target, std::string text, uint8_t flags,
+            For waits = For::kOwner)
       : host_(host),
         identity_{session.user_name, session.keyspace, session.address,
                   static_cast<uint8_t>(session.version == RespVersion::k3 ? 3 : 2)},
         target_(target),
         text_(std::move(text)),
-        flags_(flags) {}
+        flags_(flags),
+        waits_for_others_(waits == For::kOthers) {}
 
   // The number of a set, or a node.
   uint64_t target() const { return target_; }
@@ -69,6 +72,7 @@ class RemoteAsks::AskedCall final : public CallClient {
   }
   // The asker looks at what it has been answered, and forgets what is too much.
   bool TakesMore() const override { return true; }
+  bool WaitsForOthers() const override { return waits_for_others_; }
 
  private:
   void Again() {
@@ -85,6 +89,7 @@ class RemoteAsks::AskedCall final : public CallClient {
   const uint64_t target_;
   const std::string text_;
   const uint8_t flags_;
+  const bool waits_for_others_;
   bool sent_{false};
   int64_t sent_micros_{0};
   bool other_set_{false};
@@ -103,6 +108,11 @@ RemoteAsks::~RemoteAsks() = default;
 uint64_t RemoteAsks::Ask(const Session& session, uint64_t set, std::string text, bool writes) {
   const auto flags = static_cast<uint8_t>(writes ? kCallWrites : 0);
   return Add(std::make_unique<AskedCall>(host_, session, set, std::move(text), flags));
+}
+
+uint64_t RemoteAsks::AskToWait(const Session& session, uint64_t set, std::string text) {
+  return Add(std::make_unique<AskedCall>(host_, session, set, std::move(text), 0,
+                                         AskedCall::For::kOthers));
 }
 
 uint64_t RemoteAsks::AskNode(const Session& session, uint64_t node, std::string text) {

@@ -37,6 +37,7 @@ class RemoteAsks final : public RemoteCalls {
 
   // --- RemoteCalls
   uint64_t Ask(const Session& session, uint64_t set, std::string text, bool writes) override;
+  uint64_t AskToWait(const Session& session, uint64_t set, std::string text) override;
   uint64_t AskNode(const Session& session, uint64_t node, std::string text) override;
   const Answer& AnswerTo(uint64_t ticket) const override;
   void Forget(uint64_t ticket) override;

@@ -146,6 +146,10 @@ class FakeCalls final : public RemoteCalls {
     calls_[++last_] = {set, session.version, std::move(text), random_.Below(4), {}};
     return last_;
   }
+  uint64_t AskToWait(const Session&, uint64_t, std::string) override {
+    FAIL("no command over sets waits for others");
+    return 0;
+  }
   uint64_t AskNode(const Session&, uint64_t, std::string) override {
     FAIL("no command over sets asks nodes");
     return 0;

@@ -646,6 +646,80 @@ class Merged(FeedsCase):
         waits.join(20)
         self.assertEqual([[(row, "late")]], got)
 
+    def test_many_who_wait_are_one_who_asks(self):
+        self.start()
+        self.any().run("FEED CREATE f ON 1 t")
+        self.any().run("FEED CREATE g ON 1 t")
+        self.write(30)
+        node = self.sets[1][0]
+        got = []
+        last = self.merged("XREVRANGE", "f", "+", "-", "COUNT", 1)[0][0]
+        readers = [self.reader(node, got, "XREAD", "BLOCK", 0, "STREAMS", "f", last) for _ in range(25)]
+        readers += [self.reader(node, got, "XREAD", "BLOCK", 0, "STREAMS", "f", "g", last, last) for _ in range(5)]
+        self.wait_until(lambda: node.info("clients")["blocked_clients"] >= 30, lambda: node.info("clients"))
+        time.sleep(1)
+
+        def asked():
+            return sum(member.info("commandstats")["cmdstat_feed|resolved"]["calls"] for member in self.everyone)
+        before = asked()
+        time.sleep(3)
+        # A question for each set and feed, every five seconds.
+        self.assertLess(asked() - before, 20)
+        self.assertEqual([], got)
+        for number in range(3):
+            row = next(row for row in ROWS if self.owner(row) == number)
+            self.any().run("CPUT", "t", row, "f:x", "told")
+            for reader in readers:
+                reader.join(60)
+            self.assertEqual(30, len(got), f"set {number}")
+            self.assertEqual({(row, "told")}, {entry for entries in got for entry in entries})
+            got.clear()
+            last = self.merged("XREVRANGE", "f", "+", "-", "COUNT", 1)[0][0]
+            readers = [self.reader(node, got, "XREAD", "BLOCK", 0, "STREAMS", "f", last) for _ in range(30)]
+        # Nothing is asked for nobody.
+        self.any().run("CPUT", "t", ROWS[0], "f:x", "told")
+        for reader in readers:
+            reader.join(60)
+        self.wait_until(lambda: node.info("cluster")["cluster_calls_waiting"] == 0, lambda: node.info("cluster"))
+
+    def test_who_waits_between_two_changes_misses_none(self):
+        """Each of many readers, one that comes to its end while another one's question is answered, too."""
+        self.start()
+        self.any().run("FEED CREATE f ON 1 t")
+        rng = random.Random(self.seed)
+        ends = threading.Event()
+        told = {number: [] for number in range(8)}
+        wrong = []
+
+        def follow(number):
+            client = redis.Redis(port=self.everyone[number % 3].port, decode_responses=True, socket_timeout=60)
+            last = "0"
+            try:
+                while not ends.is_set():
+                    found = client.execute_command("XREAD", "COUNT", 1 + number, "BLOCK", 300, "STREAMS", "f", last)
+                    for entry in (found[0][1] if found else ()):
+                        last = entry[0]
+                        if entry[1].get("op") == "put":
+                            told[number].append(entry[1]["value"])
+            except redis.RedisError as error:
+                wrong.append(str(error))
+        readers = [self.beside(lambda number=number: follow(number)) for number in told]
+        wrote = []
+        for number in range(400):
+            self.any(rng).run("CPUT", "t", rng.choice(ROWS), "f:x", str(number))
+            wrote.append(str(number))
+            # Single changes, and some in a row.
+            if rng.random() < 0.7:
+                time.sleep(rng.choice([0.001, 0.01, 0.03]))
+        for number, values in told.items():
+            self.wait_until(lambda values=values: len(values) >= 400 or wrong, lambda number=number, values=values: f"reader {number}: {len(values)} told; {wrong}")
+        ends.set()
+        for reader in readers:
+            reader.join(60)
+        self.assertEqual([], wrong)
+        for values in told.values():
+            self.assertEqual(wrote, values, f"seed {self.seed}")
+
     def test_a_late_answer_does_not_move_the_end(self):
         """`$` is the end of when it was asked for, also where a set that may log nothing says so late."""
         self.start()

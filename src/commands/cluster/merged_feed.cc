@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kEntryBytes{sizeof(MergedFeed::Entry) + 32};
 constexpr int64_t kLateMicros{500'000};
+constexpr uint64_t kSpareEntries{16};
 
 }  // namespace
 
@@ -50,6 +51,13 @@ void MergedFeed::AddPart(uint64_t set) {
 void MergedFeed::AddNewSets() {
   const ClusterView& view = host_.services().cluster_view;
   knows_sets_ = view.KnowsSets(host_.store().engine().cluster().set);
+  // Of one that is gone there is no more.
+  if (knows_sets_) {
+    std::erase_if(parts_, [&view](const Part& part) {
+      return part.asked == Asked::kNothing && part.entries.empty() &&
+             view.sets.Find(part.set) == nullptr;
+    });
+  }
   for (const auto& [number, set] : view.sets.sets()) {
     const bool is_there = std::any_of(parts_.begin(), parts_.end(),
                                       [number = number](const auto& p) { return p.set == number; });
@@ -118,11 +126,30 @@ void MergedFeed::BeginAtEnd(uint64_t count) {
   for (Part& part : parts_) part.from_end = true;
 }
 
+bool MergedFeed::MayHaveMore() {
+  const ClusterView& view = host_.services().cluster_view;
+  bool may = is_away_ || lacks_ != 0 || !knows_sets_ ||
+             (is_merged_ && view.sets.sets().size() != parts_.size());
+  for (Part& part : parts_) {
+    const bool rests = part.asked == Asked::kNothing && part.entries.empty() && part.is_resolved;
+    may = may || !rests;
+    if (may) break;
+    if (part.look == nullptr) {
+      part.look = FeedLook::Join(host_, session_, part.set, part.name, part.resolved);
+      part.news_seen = part.look->News(session_);
+      may = part.resolved < part.look->past();
+    }
+    may = may || part.look->News(session_) != part.news_seen;
+  }
+  return may;
+}
+
 void MergedFeed::LookAgain() {
   is_away_ = false;
   lacks_ = 0;
   if (is_merged_) AddNewSets();
   for (Part& part : parts_) {
+    if (part.look != nullptr) part.news_seen = part.look->News(session_);
     if (part.asked == Asked::kNothing && part.entries.empty()) {
       part.is_resolved = part.was_asked_now = false;
       part.complete = part.to <= part.after;
@@ -148,7 +175,9 @@ void MergedFeed::AskEntries(Part* part) {
   const std::string begin =
       part->from_oldest && part->after == FeedId{} ? std::string("-") : "(" + part->after.text();
   const std::string end = upper.text();
-  const std::string count = std::to_string(count_);
+  // What all of them tell together is enough; one that tells most of it is asked again.
+  part->wanted = std::min(count_, count_ / parts_.size() + kSpareEntries);
+  const std::string count = std::to_string(part->wanted);
   const std::string_view words[] = {reverse_ ? "XREVRANGE" : "XRANGE",
                                     part->name,
                                     reverse_ ? end : begin,
@@ -183,7 +212,7 @@ bool MergedFeed::TakeEntries(Part* part, std::string_view reply) {
       part->after = own;
   }
   // Its reply has so many entries, or so many bytes, or else it was all.
-  part->complete = entries < count_ && reply.size() < kFeedReplyBytesMax / 2;
+  part->complete = entries < part->wanted && reply.size() < kFeedReplyBytesMax / 2;
   if (part->complete && !reverse_) part->looked_to = std::min(part->to, part->resolved);
   return reader.done();
 }

@@ -7,9 +7,11 @@
 // The entry with the smallest id is told when no set can have a smaller one: each has one that is
 // larger, or has told all up to there. A set that is quiet and whose `resolved` is too old for that
 // is asked with NOW, and logs that time has passed.
+// If that does not help (its clock is behind, its disk is full, writes are paused there), what is
+// newer is not told by now.
 //
-// If it is not (its clock is behind, its disk is full, writes are paused there), what is newer is
-// not told by now.
+// Who has come to the end and waits is told by what each set is asked for all who wait at this node
+// (feed_look.h).
 //
 // Backwards it is known first up to where all sets tell all, and what is behind that is not there
 // yet.
@@ -17,11 +19,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "commands/arguments/feed_arguments.h"
+#include "commands/cluster/feed_look.h"
 #include "commands/session/host.h"
 #include "commands/session/session.h"
 #include "commands/session/task.h"
@@ -53,7 +57,10 @@ class MergedFeed {
   void Begin(const FeedRange& range, bool reverse, uint64_t count);
   // Likewise, what comes from now on.
   void BeginAtEnd(uint64_t count);
-  // It has come to the end of what is told by now; looks whether there is more.
+  // It has come to the end of what is told by now, and waits: whether there may be more. Then, and
+  // where a set is behind or away from time to time, LookAgain.
+  bool MayHaveMore();
+  // Looks whether there is more.
   void LookAgain();
 
   enum class Came : uint8_t { kNothing, kEntry, kEnd, kError };
@@ -78,9 +85,12 @@ class MergedFeed {
     bool is_resolved{false};
     bool was_asked_now{false};  // since it was looked at anew
     bool complete{false};       // nothing is left up to `resolved`
+    uint64_t wanted{0};         // entries, of its last call
     FeedId resolved;
     FeedId looked_to;  // there is nothing left up to here
     std::deque<Entry> entries;
+    std::shared_ptr<FeedLook> look;  // null: it has not waited yet
+    uint64_t news_seen{0};           // by this reader
   };
 
   void ForgetCalls();

@@ -27,6 +27,9 @@ Result<const Feed*> FindPartOf(const CommandContext& ctx, std::string_view word)
   const std::optional<FeedWord> named = ParseFeedWord(word);
   const ClusterView& view = ctx.host.services().cluster_view;
   const bool is_there = named && (!named->set || view.sets.Find(*named->set) != nullptr);
+  const uint64_t own = ctx.host.store().engine().cluster().set;
+  if (!is_there && named && !view.KnowsSets(own) && FindFeed(ctx, named->feed).ok())
+    return StatusOfLine(ClusterView::kSetsUnknown);
   return FindFeed(ctx, is_there ? named->feed : word);
 }
 
@@ -94,9 +97,7 @@ class MergedReadTask final : public Task {
     }
     if (wait_.RepliesNothing(context)) return TaskProgress::kDone;
     const int64_t now = host_.clock().MonotonicMicros();
-    if (look_micros_ == 0) look_micros_ = now + kLookMicros;
-    if (now < look_micros_) return TaskProgress::kWaiting;
-    look_micros_ = 0;
+    bool looks = false;
     for (Stream& stream : streams_) {
       // One that was dropped and made anew is gone for this reader.
       if (host_.store().engine().feeds().FindById(stream.feed_id) == nullptr) {
@@ -105,16 +106,19 @@ class MergedReadTask final : public Task {
         return TaskProgress::kDone;
       }
       // Where there was no last one, the first to come is it.
-      if (!stream.is_away && std::exchange(stream.last_one, false))
-        stream.feed.Begin({.after = {}, .from_oldest = true}, false, count_);
+      const bool begins = !stream.is_away && std::exchange(stream.last_one, false);
+      if (begins) stream.feed.Begin({.after = {}, .from_oldest = true}, false, count_);
+      if (now < stream.look_micros || !(begins || stream.feed.MayHaveMore())) continue;
+      stream.look_micros = now + kLookMicros;
       stream.feed.LookAgain();
       stream.at_end = false;
+      looks = true;
     }
-    return TaskProgress::kMore;
+    return looks ? TaskProgress::kMore : TaskProgress::kWaiting;
   }
 
  private:
-  // How often a reader that waits asks all sets.
+  // No reader that waits asks all sets more often.
   static constexpr int64_t kLookMicros{25'000};
   static constexpr int64_t kFirstLookMicros{1'000'000};
 
@@ -125,8 +129,9 @@ class MergedReadTask final : public Task {
     uint64_t feed_id{0};
     uint64_t count{0};
     bool last_one{false};
-    bool at_end{false};   // by now
-    bool is_away{false};  // a set that has a part of it
+    bool at_end{false};      // by now
+    bool is_away{false};     // a set that has a part of it
+    int64_t look_micros{0};  // monotonic: not again before
   };
 
   // True: what there is of it by now is read.
@@ -165,7 +170,6 @@ class MergedReadTask final : public Task {
   FeedWait wait_;
   std::vector<Stream> streams_;
   size_t bytes_{0};
-  int64_t look_micros_{0};  // monotonic
   bool has_looked_{false};  // at all of them, once
 };
 

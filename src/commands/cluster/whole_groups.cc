@@ -246,7 +246,7 @@ class WholeGroups final : public GroupSource {
 
   Result<FeedLog::Behind> LookBehind(const Feed&, const FeedId&) override {
     const int64_t now = host_.clock().MonotonicMicros();
-    if (now < look_micros_) return FeedLog::Behind::kNothing;
+    if (now < look_micros_ || !feed_.MayHaveMore()) return FeedLog::Behind::kNothing;
     look_micros_ = now + kLookMicros;
     feed_.LookAgain();
     return FeedLog::Behind::kPerhaps;
@@ -298,7 +298,7 @@ class WholeGroups final : public GroupSource {
   }
 
  private:
-  // How often one that waits asks all sets.
+  // No reader that waits asks all sets more often.
   static constexpr int64_t kLookMicros{25'000};
 
   void Keep(MergedFeed::Entry entry) {

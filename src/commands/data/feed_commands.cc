@@ -67,10 +67,15 @@ void CmdFeedList(CommandContext& ctx) {
 void CmdFeedInfo(CommandContext& ctx) { RunFeedFigures(ctx, ctx.args[2], FeedFigures::kFeedInfo); }
 
 void CmdFeedResolved(CommandContext& ctx) {
-  const bool now = ctx.args.size() > 3;
-  if (now && (ctx.args.size() > 4 || !EqualsIgnoreCase(ctx.args[3], "NOW")))
-    return ctx.Fail(UnexpectedWord(ctx.args[3], "NOW"));
-  RunFeedResolved(ctx, ctx.args[2], now);
+  FeedResolving how;
+  ArgumentCursor at(ctx.args, 3);
+  how.now = at.TakeWord("NOW");
+  if (!how.now && at.TakeWord("PAST")) {
+    ASSIGN_OR_REPLY(ctx, const std::string_view word, at.TakeAny("PAST", "id"));
+    ASSIGN_OR_REPLY(ctx, how.past, ParseFeedId(word, 0));
+  }
+  if (!at.done()) return ctx.Fail(UnexpectedWord(at.Peek(), "NOW or PAST"));
+  RunFeedResolved(ctx, ctx.args[2], how);
 }
 
 constexpr KeySpec kFeedAsked{.first = 2, .access = KeyAccess::kRead};
@@ -123,8 +128,9 @@ constexpr Command kFeedRows[] = {
      .feeds = {.first = 2, .access = KeyAccess::kRead},
      .group = "stream",
      .summary = "Returns an id up to which a feed is complete: no entry to come has a smaller one.",
-     .complexity = "O(1); with NOW perhaps a record in the log",
-     .syntax = "feed [NOW]",
+     .complexity =
+         "O(1); with NOW perhaps a record in the log; with PAST O(n) in what is behind it",
+     .syntax = "feed [NOW|PAST id]",
      .handler = CmdFeedResolved},
     {.name = "move",
      .arity = 5,

@@ -238,6 +238,18 @@ class FeedRangeTask final : public FeedTask {
   OutputBuffer entries_;
 };
 
+class FirstEntrySink final : public FeedSink {
+ public:
+  explicit FirstEntrySink(std::optional<FeedEntry>* first) : first_(*first) {}
+  bool OnEntry(const FeedEntry& entry) override {
+    first_ = entry;
+    return false;
+  }
+
+ private:
+  std::optional<FeedEntry>& first_;
+};
+
 // --- figures
 
 class FeedFiguresTask final : public FeedTask {
@@ -291,7 +303,7 @@ class FeedFiguresTask final : public FeedTask {
     if (figures_ == FeedFigures::kLength) return true;
     if (feed_log().CountsOf(feed).length == 0) return true;
     while (!first_) {
-      FirstSink sink(&first_);
+      FirstEntrySink sink(&first_);
       ASSIGN_OR_RETURN(const bool done, feed_log().Read(feed, &first_scan_, &sink));
       if (done) break;
       if (budget.Spent()) return false;
@@ -305,18 +317,6 @@ class FeedFiguresTask final : public FeedTask {
     }
     return true;
   }
-
-  class FirstSink final : public FeedSink {
-   public:
-    explicit FirstSink(std::optional<FeedEntry>* first) : first_(*first) {}
-    bool OnEntry(const FeedEntry& entry) override {
-      first_ = entry;
-      return false;
-    }
-
-   private:
-    std::optional<FeedEntry>& first_;
-  };
 
   static void ReplyEntry(ReplyWriter& reply, const std::optional<FeedEntry>& entry) {
     if (!entry) return reply.Null();
@@ -390,15 +390,20 @@ class FeedFiguresTask final : public FeedTask {
 
 class FeedResolvedTask final : public FeedTask {
  public:
-  FeedResolvedTask(CommandContext& ctx, std::string_view feed, bool now)
+  FeedResolvedTask(CommandContext& ctx, std::string_view feed, const FeedResolving& how)
       : FeedTask(ctx),
         name_(NameOf(ctx, feed)),
-        wanted_micros_(now ? ctx.now_micros : CatalogChanges(ctx.store()).last_commit_micros()),
-        deadline_micros_(ctx.host.clock().MonotonicMicros() + kPatienceMicros) {}
+        past_(how.past),
+        wanted_micros_(how.now ? ctx.now_micros : CatalogChanges(ctx.store()).last_commit_micros()),
+        deadline_micros_(ctx.host.clock().MonotonicMicros() +
+                         (past_ ? kPastMicros : kPatienceMicros)) {
+    if (past_) scan_.after = *past_;
+  }
 
  protected:
   Result<TaskProgress> Go(TaskContext& context) override {
     ASSIGN_OR_RETURN(const Feed* const feed, Find(&name_));
+    if (past_) return Wait(*feed, context);
     ASSIGN_OR_RETURN(const FeedId end, feed_log().End());
     Store& store = host().store();
     // Who follows knows of no more than there is. What is known in the end is true, if too old for
@@ -418,12 +423,49 @@ class FeedResolvedTask final : public FeedTask {
     return TaskProgress::kWaiting;
   }
 
-  void ForgetPlaces() override {}
+  void ForgetPlaces() override { scan_.place = {}; }
 
  private:
   static constexpr int64_t kPatienceMicros{1'000'000};
+  static constexpr int64_t kPastMicros{5'000'000};
   // Who reads makes no more than a hundred records a second.
   static constexpr int64_t kQuietMicros{10'000};
+
+  enum class Past : uint8_t { kNothing, kEntry, kMore };
+
+  Result<TaskProgress> Wait(const Feed& feed, TaskContext& context) {
+    ASSIGN_OR_RETURN(const Past found, Look(feed, context.budget));
+    feed_log().AskForSync();
+    const bool is_over =
+        context.budget.unlimited() || host().clock().MonotonicMicros() >= deadline_micros_;
+    if (found == Past::kNothing && !is_over) return TaskProgress::kWaiting;
+    if (found == Past::kMore && !is_over) return TaskProgress::kMore;
+    has_more_ = found != Past::kNothing;
+    ASSIGN_OR_RETURN(const FeedId end, feed_log().End());
+    Reply(context, end);
+    return TaskProgress::kDone;
+  }
+
+  // As a reader that waits does (FeedReadTask::ReadStream).
+  Result<Past> Look(const Feed& feed, const TaskBudget& budget) {
+    if (*past_ < feed_log().DroppedOf(feed)) return Past::kEntry;
+    for (;;) {
+      if (!reads_) {
+        ASSIGN_OR_RETURN(const FeedLog::Behind behind, feed_log().LookBehind(feed, *past_));
+        if (behind == FeedLog::Behind::kNothing) return Past::kNothing;
+        reads_ = behind == FeedLog::Behind::kPerhaps;
+      } else {
+        std::optional<FeedEntry> first;
+        FirstEntrySink sink(&first);
+        ASSIGN_OR_RETURN(const bool done, feed_log().Read(feed, &scan_, &sink));
+        if (first) return Past::kEntry;
+        // Whoever looks next need not read that far again.
+        if (done) feed_log().NoteQuiet(feed, *past_, scan_);
+        reads_ = !done;
+      }
+      if (budget.Spent()) return Past::kMore;
+    }
+  }
 
   void Reply(TaskContext& context, const FeedId& id) const {
     Store& store = host().store();
@@ -431,22 +473,32 @@ class FeedResolvedTask final : public FeedTask {
     // What is written from now on has no smaller time, whatever the clock does.
     const int64_t now = std::max(context.now_micros, CatalogChanges(store).last_commit_micros());
     ReplyWriter& reply = context.reply;
-    reply.Map(3);
+    reply.Map(past_ ? 4 : 3);
     reply.Bulk("id");
     reply.Bulk(id.text());
     reply.Bulk("now");
     reply.Unsigned(static_cast<uint64_t>(now));
     reply.Bulk("sets");
-    if (!cluster.active() || cluster.set != 0) return reply.NullArray();
-    const auto& sets = host().services().cluster_map.Sets(store);
-    reply.Array(sets.size());
-    for (const auto& set : sets) reply.Unsigned(set.number);
+    if (!cluster.active() || cluster.set != 0) {
+      reply.NullArray();
+    } else {
+      const auto& sets = host().services().cluster_map.Sets(store);
+      reply.Array(sets.size());
+      for (const auto& set : sets) reply.Unsigned(set.number);
+    }
+    if (!past_) return;
+    reply.Bulk("more");
+    reply.Unsigned(has_more_ ? 1 : 0);
   }
 
   FeedName name_;
+  const std::optional<FeedId> past_;
   const int64_t wanted_micros_;
   const int64_t deadline_micros_;  // monotonic
   bool has_logged_{false};
+  FeedScan scan_;         // behind `past_`
+  bool reads_{false};     // it is not known to be quiet there
+  bool has_more_{false};  // there is something
 };
 
 }  // namespace
@@ -472,9 +524,11 @@ void RunFeedRange(CommandContext& ctx, std::string_view feed, const FeedRange& r
   ctx.Continue(std::make_unique<FeedRangeTask>(ctx, feed, own, order, count));
 }
 
-void RunFeedResolved(CommandContext& ctx, std::string_view feed, bool now) {
+void RunFeedResolved(CommandContext& ctx, std::string_view feed, const FeedResolving& how) {
   REPLY_IF_ERROR(ctx, FindFeed(ctx, feed).status());
-  ctx.Continue(std::make_unique<FeedResolvedTask>(ctx, feed, now));
+  FeedResolving own = how;
+  if (how.past) own.past = OwnId(ctx, *how.past);
+  ctx.Continue(std::make_unique<FeedResolvedTask>(ctx, feed, own));
 }
 
 void RunFeedFigures(CommandContext& ctx, std::string_view feed, FeedFigures figures) {

@@ -6,6 +6,7 @@
 // by the user, is asked each time.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "commands/arguments/feed_arguments.h"
@@ -23,9 +24,14 @@ void RunFeedRange(CommandContext& ctx, std::string_view feed, const FeedRange& r
 enum class FeedFigures : uint8_t { kLength, kStreamInfo, kFeedInfo };
 void RunFeedFigures(CommandContext& ctx, std::string_view feed, FeedFigures figures);
 
+struct FeedResolving {
+  bool now{false};
+  std::optional<FeedId> past;
+};
 // FEED RESOLVED: replies an id behind all entries that there are, once all is on disk that has been
 // written; no entry to come has a smaller one. `now`: it is one of now at least, for which a record
-// is logged if nothing else is. At set 0 of a cluster also which sets there are.
-void RunFeedResolved(CommandContext& ctx, std::string_view feed, bool now);
+// is logged if nothing else is. `past`: once there is an entry behind that one, or it has been
+// dropped, or after five seconds; it says which. At set 0 of a cluster also which sets there are.
+void RunFeedResolved(CommandContext& ctx, std::string_view feed, const FeedResolving& how);
 
 }  // namespace cellar

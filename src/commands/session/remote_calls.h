@@ -34,6 +34,9 @@ class RemoteCalls {
   // one is answered. A read that was sent and got lost is asked anew, as often as cluster-wait lets
   // it. The ticket costs memory until Forget. Host::WakeTasks is called when an answer has come.
   virtual uint64_t Ask(const Session& session, uint64_t set, std::string text, bool writes) = 0;
+  // A read that may wait for what others do, for ever: this node does not wait for it when it
+  // leaves.
+  virtual uint64_t AskToWait(const Session& session, uint64_t set, std::string text) = 0;
   // Of that node, which carries it out whether it leads or not. It is sent once, as long as that
   // takes: kUnknown when the link is lost.
   virtual uint64_t AskNode(const Session& session, uint64_t node, std::string text) = 0;

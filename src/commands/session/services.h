@@ -2,6 +2,8 @@
 // subscriptions, counters. Owned by the server (one each), reached through Host::services().
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 
 #include "base/os/load_meter.h"
@@ -34,6 +36,7 @@
 namespace cellar {
 
 struct CallPiece;
+class FeedLook;
 
 struct Services {
   CommandTable commands;
@@ -61,7 +64,8 @@ struct Services {
   CursorUses cursor_uses;  // at the director
   TableCuts table_cuts;
   MoveTrials move_trials;
-  RemoteCalls* remote{nullptr};     // null: no other set can be asked
+  RemoteCalls* remote{nullptr};                               // null: no other set can be asked
+  std::map<std::string, std::weak_ptr<FeedLook>> feed_looks;  // by what is waited for
   const CallPiece* piece{nullptr};  // what the command at hand is asked for alone; null: all
   WorkMemory work_memory;           // dies after the reads that have taken of it
   // Their threads are the only ones that commands work in beside the loop's.
