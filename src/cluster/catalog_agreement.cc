@@ -30,9 +30,12 @@ void CatalogDirector::End() {
 
 void CatalogDirector::OnChanged(uint64_t number, int64_t now_micros) {
   CELLAR_ASSERT(number > changed_);
-  if (held_from_ == 0) held_from_ = changed_ + 1;
+  // One behind another does not lengthen it: no reply waits for longer than one hold lasts.
+  if (held_from_ == 0) {
+    held_from_ = changed_ + 1;
+    held_until_ = now_micros + kHoldMicros;
+  }
   changed_ = number;
-  held_until_ = now_micros + kHoldMicros;
 }
 
 void CatalogDirector::OnCommitted(uint64_t number, uint64_t kept) {
@@ -164,9 +167,12 @@ void CatalogMember::Begin(uint64_t number, int64_t changed_micros, int64_t now_m
 
 void CatalogMember::OnChanged(uint64_t number, int64_t now_micros) {
   CELLAR_ASSERT(number > changed_);
-  if (held_from_ == 0) held_from_ = changed_ + 1;
+  // One behind another does not lengthen it: no reply waits for longer than one hold lasts.
+  if (held_from_ == 0) {
+    held_from_ = changed_ + 1;
+    held_until_ = now_micros + kHoldMicros;
+  }
   changed_ = number;
-  held_until_ = now_micros + kHoldMicros;
 }
 
 void CatalogMember::OnCut(uint64_t number, bool fits) {

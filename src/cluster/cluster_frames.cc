@@ -142,18 +142,20 @@ void EncodeCutAnswer(const CutAnswer& answer, std::string* to) {
   if (!answer.confirms) return;
   to->push_back(answer.in_time ? '\1' : '\0');
   PutVarint64(to, static_cast<uint64_t>(answer.commit_micros));
+  PutVarint64(to, static_cast<uint64_t>(answer.clock_micros));
 }
 
 bool DecodeCutAnswer(std::string_view from, CutAnswer* answer) {
-  uint64_t micros = 0;
   if (!GetVarint64(&from, &answer->number)) return false;
   answer->confirms = !from.empty();
   if (!answer->confirms) return true;
-  if (!TakeFlag(&from, &answer->in_time) || !GetVarint64(&from, &micros) ||
-      micros > static_cast<uint64_t>(INT64_MAX) || !from.empty())
-    return false;
-  answer->commit_micros = static_cast<int64_t>(micros);
-  return true;
+  if (!TakeFlag(&from, &answer->in_time)) return false;
+  for (int64_t* const micros : {&answer->commit_micros, &answer->clock_micros}) {
+    uint64_t read = 0;
+    if (!GetVarint64(&from, &read) || read > static_cast<uint64_t>(INT64_MAX)) return false;
+    *micros = static_cast<int64_t>(read);
+  }
+  return from.empty();
 }
 
 void EncodeSchemaOrder(const SchemaOrder& order, std::string* to) {

@@ -76,7 +76,8 @@ struct CutAnswer {
   uint64_t number{0};
   bool confirms{false};  // then the others say something
   bool in_time{false};
-  int64_t commit_micros{0};
+  int64_t commit_micros{0};  // of the last record
+  int64_t clock_micros{0};   // the wall clock then
 };
 void EncodeCutAnswer(const CutAnswer& answer, std::string* to);
 [[nodiscard]] bool DecodeCutAnswer(std::string_view from, CutAnswer* answer);

@@ -172,7 +172,8 @@ class ClusterLinks::Up final : public PeerHandler {
     CutAnswer answer{.number = confirmation->number,
                      .confirms = true,
                      .in_time = confirmation->in_time,
-                     .commit_micros = CatalogChanges(links_.host_.store()).last_commit_micros()};
+                     .commit_micros = CatalogChanges(links_.host_.store()).last_commit_micros(),
+                     .clock_micros = links_.host_.clock().WallMicros()};
     std::string body;
     EncodeCutAnswer(answer, &body);
     Say(FrameKind::kCutAnswer, body);
@@ -393,7 +394,7 @@ class ClusterLinks::Down final : public PeerHandler {
     CutAnswer answer;
     if (!DecodeCutAnswer(body, &answer)) return false;
     if (number_ && answer.confirms) {
-      if (!answer.in_time) links_.cuts_.NoteClock(*number_, answer.commit_micros);
+      links_.cuts_.NoteClock(*number_, answer.clock_micros, answer.commit_micros);
       links_.director_.OnConfirmed(*number_, answer.number, answer.in_time);
     } else if (number_) {
       links_.director_.OnAnswer(*number_, answer.number);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/os/log.h"
@@ -14,6 +15,7 @@
 #include "commands/session/services.h"
 #include "engine/state/snapshot_set.h"
 #include "store/catalog_changes.h"
+#include "store/frozen_tables.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -34,13 +36,16 @@ Status NotNow(std::string_view why) {
 void CutDirector::BeginTerm() {
   open_.reset();
   looks_ = true;
-  ahead_.clear();
+  clocks_.clear();
   interval_micros_ = 0;
   interval_number_ = 0;
 }
 
-void CutDirector::NoteClock(uint64_t set, int64_t commit_micros) {
-  ahead_[set] = std::max<int64_t>(0, commit_micros - host_.clock().WallMicros());
+void CutDirector::NoteClock(uint64_t set, int64_t clock_micros, int64_t commit_micros) {
+  const int64_t now = host_.clock().WallMicros();
+  const int64_t most = kAheadMicrosMax - kSecond;
+  clocks_[set] = {.ahead_micros = std::clamp<int64_t>(clock_micros - now, 0, most),
+                  .commit_micros = std::min(commit_micros, now + most)};
 }
 
 void CutDirector::NoteHold(int64_t micros) {
@@ -60,12 +65,14 @@ Status CutDirector::CheckMoves() const {
 }
 
 int64_t CutDirector::TimeOf(int attempt) const {
-  int64_t ahead = 0;
-  for (const auto& [set, micros] : ahead_) ahead = std::max(ahead, micros);
+  Store& store = host_.store();
   const size_t last = std::size(kLeadMicros) - 1;
   const int64_t lead = kLeadMicros[std::min(static_cast<size_t>(attempt), last)];
-  Store& store = host_.store();
-  return std::max(store.CommitMicros(), host_.clock().WallMicros() + ahead + lead);
+  const int64_t now = host_.clock().WallMicros();
+  int64_t latest = now;
+  for (const auto& [set, clock] : clocks_)
+    latest = std::max({latest, now + clock.ahead_micros, clock.commit_micros});
+  return std::max(store.CommitMicros(), latest + lead);
 }
 
 Result<uint64_t> CutDirector::Begin(const Order& order) {
@@ -151,22 +158,21 @@ void CutDirector::OnTick() {
   DropStaleCursors();
 }
 
-// One at a time: each is a change of the schema.
+// All at once: each record is a change of the schema, behind which replies are held.
 void CutDirector::DropStaleCursors() {
   Services& services = host_.services();
   Store& store = host_.store();
   const SnapshotSet& snapshots = store.engine().snapshots();
-  if (snapshots.empty() || !services.cluster_map.has_others()) return;
+  if (snapshots.empty()) return;
   services.cursor_uses.KeepOnly(
       [&snapshots](uint64_t id) { return snapshots.FindById(id) != nullptr; });
   const int64_t timeout = store.options().snapshot_cursor_timeout_micros;
+  std::vector<uint64_t> stale;
   for (const NamedSnapshot* const snapshot : snapshots.All()) {
-    if (!IsCursorName(snapshot->name) ||
-        !services.cursor_uses.IsStale(snapshot->id, now(), timeout))
-      continue;
-    (void)store.DropSnapshot(*snapshot);  // a full disk delays it
-    return;
+    if (IsCursorName(snapshot->name) && services.cursor_uses.IsStale(snapshot->id, now(), timeout))
+      stale.push_back(snapshot->id);
   }
+  if (!stale.empty()) (void)FrozenTables(store).Drop(stale);  // a full disk delays it
 }
 
 void CutDirector::StepInterval() {

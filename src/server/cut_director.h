@@ -39,8 +39,8 @@ class CutDirector final : public CutDesk {
   // This node is the director from now on, or anew: of cuts that are open nobody knows more.
   void BeginTerm();
   void OnTick();
-  // What set `set` said of its clock: a record of it has this time.
-  void NoteClock(uint64_t set, int64_t commit_micros);
+  // What set `set` has said: its wall clock, and the time of its last record.
+  void NoteClock(uint64_t set, int64_t clock_micros, int64_t commit_micros);
   void NoteHold(int64_t micros);
 
   // --- CutDesk
@@ -63,7 +63,11 @@ class CutDirector final : public CutDesk {
   std::optional<MapTables::CutRow> open_{};
   std::map<uint64_t, State> decided_{};  // the last ones that this node has begun
   bool looks_{false};                    // older ones may be open
-  std::map<uint64_t, int64_t> ahead_{};  // of the own wall clock, by set
+  struct SetClock {
+    int64_t ahead_micros{0};   // of the own wall clock
+    int64_t commit_micros{0};  // of its last record
+  };
+  std::map<uint64_t, SetClock> clocks_{};  // by set, as it has said last
   CutFigures figures_;
   int64_t interval_micros_{0};  // the next restore point is due then; 0: not known
   uint64_t interval_number_{0};

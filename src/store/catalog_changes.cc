@@ -375,7 +375,8 @@ Status CatalogChanges::MakeWhole() {
 }
 
 void CatalogChanges::RaiseCommitTime(int64_t micros) {
-  const int64_t more = micros - 1 - store_.journal_->last_commit_micros();
+  const int64_t wanted = std::min(micros, store_.now_micros_ + kAheadMicrosMax);
+  const int64_t more = wanted - 1 - store_.journal_->last_commit_micros();
   if (more > 0) store_.journal_->SkipMicros(more);
 }
 
@@ -402,8 +403,10 @@ Status CatalogChanges::Apply(const CatalogChange& change, bool* fits) {
   CELLAR_ASSERT(change.number == cluster.catalog + 1);
   CELLAR_ASSERT(!store_.in_transaction_);
   if (change.cut.is_cut()) RETURN_IF_ERROR(store_.CheckFeature(Feature::kCuts));
-  *fits = NothingIsGiven(*store_.engine_) &&
-          (!change.cut.is_cut() || last_commit_micros() < change.cut.time_micros);
+  *fits =
+      NothingIsGiven(*store_.engine_) &&
+      (!change.cut.is_cut() || (last_commit_micros() < change.cut.time_micros &&
+                                change.cut.time_micros <= store_.now_micros_ + kAheadMicrosMax));
   store_.BeginMutation();
   std::vector<uint64_t> tables;
   Status status = CheckMovesOf(*store_.engine_, change.ops, &store_.mutation_);

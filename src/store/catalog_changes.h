@@ -71,6 +71,10 @@ class CatalogKeeper {
   virtual uint64_t NextHome(const FeedSet& feeds) const = 0;
 };
 
+// Nobody's commit time goes further ahead of its own clock because others say so: a clock that is
+// wrong by more is not followed.
+inline constexpr int64_t kAheadMicrosMax{24LL * 3600 * 1'000'000};
+
 class CatalogChanges {
  public:
   explicit CatalogChanges(Store& store) : store_(store) {}

@@ -17,8 +17,10 @@
 // Others may alter the family meanwhile. A look begins anew if other cells are asked for then; a
 // conversion ends with an error if what it wants is no longer what the family has.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -91,7 +93,9 @@ class FamilyAlter final : public SlicedChange {
         hold_(table.HoldRows()) {}
   ~FamilyAlter() override {
     const Result<Table*> table = store_.FindTableAgain(table_id_, lineage_);
-    if (table.ok()) look_.EndRecord(**table);
+    if (!table.ok()) return;
+    look_.EndRecord(**table);
+    EndRecord(**table);
   }
   FamilyAlter(const FamilyAlter&) = delete;
   FamilyAlter& operator=(const FamilyAlter&) = delete;
@@ -100,7 +104,8 @@ class FamilyAlter final : public SlicedChange {
   uint64_t rows() const override { return rows_rewritten_; }
   bool schema_changed() const override { return schema_changed_; }
   size_t memory_bytes() const override {
-    return look_.memory_bytes() + rewritten_.capacity() + rewrites_.capacity() * sizeof(Rewrite);
+    return look_.memory_bytes() + rewritten_.capacity() + rewrites_.capacity() * sizeof(Rewrite) +
+           written_.size() * kBytesOfWritten;
   }
 
   Status Step(uint64_t cells_max) override {
@@ -148,26 +153,83 @@ class FamilyAlter final : public SlicedChange {
   // A pass takes as many turns as it needs, and more may become due meanwhile, so a pass that took
   // more than one turn and found something is followed by another one, kPassesMax in all. Inside a
   // transaction nothing waits: what stays dropped under the new policy is left to the sweeper.
-  // Anything else has to be reclaimed there and then, in one go.
+  // Anything else has to be reclaimed there and then, in one go. Behind the last pass follow the
+  // rows that were written meanwhile, since what a put pushes out stays stored behind the walk; the
+  // last of them in the turn that alters. What has expired by its age behind the walk does so again
+  // with the next pass alone.
   Status ReclaimOn(Table* table, const FamilySchema& family, const RetentionPolicy& policy,
                    uint64_t cells_max) {
     const bool reclaims = !store_.in_transaction_ || !StaysDropped(*table, family, policy);
-    while (reclaims) {
-      const uint64_t found_before = reclaim_walk_.columns_found();
+    if (reclaims && !store_.in_transaction_ && !TakeWritten(table)) {
+      // Too many, or nobody knows which: from the beginning, as often as a walk may.
+      is_walked_ = is_walked_ && ++passes_ >= kPassesMax;
+      if (!is_walked_) BeginPass();
+    }
+    while (reclaims && !is_walked_) {
       store_.BeginMutation();
+      const uint64_t found_before = reclaim_walk_.columns_found();
       const bool end = reclaim_walk_.Step(*table, store_.now_micros_, cells_max, &store_.mutation_);
-      const uint64_t found = reclaim_walk_.columns_found() - found_before;
-      RETURN_IF_ERROR(store_.CommitMutation(table, found));
-      if (found > 0) store_.TellReclaimed(*table, store_.mutation_.Since(store_.part_begin_));
+      RETURN_IF_ERROR(CommitReclaimed(table, reclaim_walk_.columns_found() - found_before));
       ++steps_;
       if (!end) return Status::Ok();
-      if (steps_ == 1 || reclaim_walk_.columns_found() == 0 || ++passes_ == kPassesMax) break;
-      reclaim_walk_ = ReclaimWalk(family_id_);
-      steps_ = 0;
+      is_walked_ = steps_ == 1 || reclaim_walk_.columns_found() == 0 || ++passes_ >= kPassesMax;
+      if (is_walked_) break;
+      BeginPass();
       if (cells_max != kUnlimited) return Status::Ok();
     }
-    phase_ = Phase::kAlter;
+    if (!written_.empty()) RETURN_IF_ERROR(ReclaimWritten(table, cells_max));
+    if (written_.empty()) phase_ = Phase::kAlter;
     return Status::Ok();
+  }
+
+  void BeginPass() {
+    reclaim_walk_ = ReclaimWalk(family_id_);
+    steps_ = 0;
+  }
+
+  // A further slice of the rows that have been written since the walk began.
+  Status ReclaimWritten(Table* table, uint64_t rows_max) {
+    uint64_t left = written_.size() <= kRowsAtOnce ? kUnlimited : rows_max;
+    uint64_t found = 0;
+    store_.BeginMutation();
+    for (; !written_.empty() && left > 0; --left) {
+      ReclaimWalk walk(family_id_, std::move(written_.extract(written_.begin()).value()));
+      (void)walk.Step(*table, store_.now_micros_, kUnlimited, &store_.mutation_);
+      found += walk.columns_found();
+    }
+    return CommitReclaimed(table, found);
+  }
+
+  Status CommitReclaimed(Table* table, uint64_t found) {
+    RETURN_IF_ERROR(store_.CommitMutation(table, found));
+    if (found == 0) return Status::Ok();
+    store_.TellReclaimed(*table, store_.mutation_.Since(store_.part_begin_));
+    // What has changed by this needs no other look.
+    if (record_ != 0) (void)table->watches().TakeRecord(record_);
+    return Status::Ok();
+  }
+
+  // What clients have written since the last slice. False: that is not known of all rows.
+  bool TakeWritten(Table* table) {
+    TableWatches& watches = table->watches();
+    if (record_ == 0) {
+      record_ = watches.Record();
+      return true;
+    }
+    std::optional<std::vector<std::string>> rows = watches.TakeRecord(record_);
+    const bool is_known = rows && written_.size() + rows->size() <= kWrittenMax;
+    if (is_known) {
+      written_.insert(std::move_iterator(rows->begin()), std::move_iterator(rows->end()));
+    } else {
+      EndRecord(*table);
+      record_ = watches.Record();
+      written_.clear();
+    }
+    return is_known;
+  }
+
+  void EndRecord(Table& table) {
+    if (record_ != 0) table.watches().EndRecord(std::exchange(record_, 0));
   }
 
   Status Alter(Table* table, const FamilySchema& family, FamilySchema after) {
@@ -187,6 +249,7 @@ class FamilyAlter final : public SlicedChange {
                                        : store_.CommitSchema(table));
     schema_changed_ = true;
     look_.EndRecord(*table);
+    EndRecord(*table);
     store_.BeginIndexes(*table);
     const bool finds = others_ == OtherCells::kSkip || look_.has_found();
     if (converts() && change_->asks() && finds) walk_.emplace(family_id_);
@@ -358,6 +421,9 @@ class FamilyAlter final : public SlicedChange {
   }
 
   static constexpr int kPassesMax{4};
+  static constexpr size_t kRowsAtOnce{500};
+  static constexpr size_t kWrittenMax{100'000};
+  static constexpr size_t kBytesOfWritten{128};  // about
 
   Store& store_;
   const uint64_t table_id_;
@@ -375,7 +441,10 @@ class FamilyAlter final : public SlicedChange {
   const std::shared_ptr<void> hold_;
   int steps_{0};  // of the pass at hand
   int passes_{0};
-  std::optional<TypeWalk> walk_;  // CONVERT: over what is rewritten
+  bool is_walked_{false};          // no further pass follows
+  uint64_t record_{0};             // TableWatches::Record; 0: none
+  std::set<std::string> written_;  // rows, since the walk began
+  std::optional<TypeWalk> walk_;   // CONVERT: over what is rewritten
   std::vector<Rewrite> rewrites_;
   std::string rewritten_;
   std::string converted_;  // scratch

@@ -27,6 +27,10 @@ class FrozenTables {
                    Store::Overwrite replace) const {
     return store_.CheckNewSnapshot(keyspace, name, replace);
   }
+  // Whether a cursor may have one of its own: there are at most snapshots-max of these, too.
+  Status CheckCursors() const;
+  // In one record.
+  Status Drop(const std::vector<uint64_t>& ids);
   // It gets that name. NOSNAPSHOT if it is gone; the errors of CheckName.
   Status Name(uint64_t id, std::string_view name, Store::Overwrite replace);
   // COPY of what stands still in `frozen`, a table of such a snapshot, which goes with the copy.

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
+#include "store/catalog_changes.h"
 #include "store/policy_changes.h"
 #include "store/range_delete.h"
 #include "store/store.h"
@@ -238,7 +239,6 @@ Status MoveChanges::Fill(uint64_t job, const MovePart& part, std::string_view op
 
 // What feeds tell of a row here stands behind what they have told of it there.
 void MoveChanges::RaiseCommitTime(int64_t micros) {
-  constexpr int64_t kAheadMicrosMax{24LL * 3600 * 1'000'000};  // a clock that is wrong by more
   const int64_t wanted = std::min(micros, store_.now_micros_ + kAheadMicrosMax);
   const int64_t more = wanted - store_.journal_->last_commit_micros();
   if (more > 0) store_.journal_->SkipMicros(more);

@@ -46,6 +46,8 @@ Status PolicyChanges::CheckSettled(const Table& table) {
                                                  Quote(table.name()) + " keeps is being changed");
 }
 
+Status PolicyChanges::stuck() const { return store_.catalog_.settling.stuck; }
+
 void PolicyChanges::Forget() { store_.catalog_.settling = {}; }
 
 bool PolicyChanges::Step(uint64_t cells_max) {
@@ -66,10 +68,13 @@ bool PolicyChanges::Step(uint64_t cells_max) {
     at = {table->id(), family.id, *family.next_policy, SettlePolicy(store_, *table, family)};
   }
   // A full disk, say: another time.
-  if (!at.change->Step(cells_max).ok()) {
+  Status step = at.change->Step(cells_max);
+  if (!step.ok()) {
     at = {};
+    at.stuck = std::move(step);
     return true;
   }
+  at.stuck = Status::Ok();
   if (at.change->done()) at.change.reset();
   return false;
 }

@@ -46,6 +46,8 @@ class PolicyChanges {
   static Status CheckSettled(const Table& table);
   // A slice of the job. False: there is more. REQUIRES: no transaction; the store does not follow.
   bool Step(uint64_t cells_max);
+  // Why it does not go on: a full disk, say. Ok: it does.
+  Status stuck() const;
   // What has been done of it by now: another one may lead meanwhile.
   void Forget();
 

@@ -703,6 +703,7 @@ class Store {
       uint32_t family_id{0};
       RetentionPolicy policy{};
       std::unique_ptr<SlicedChange> change{};
+      Status stuck{};  // why the last slice failed
     };
     Settling settling{};
   };

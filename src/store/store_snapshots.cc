@@ -85,6 +85,7 @@ Status Store::CheckNewSnapshot(std::string_view keyspace, std::string_view name,
     return Status::Error(ErrorCode::kBusyKey, "snapshot " + Quote(name) +
                                                   " exists already in keyspace " + Quote(keyspace));
   }
+  if (IsCursorName(name)) return Status::Ok();
   if (old == nullptr && snapshots.named() >= options_.snapshots_max) {
     return Status::Error(
         ErrorCode::kTooLarge,
@@ -118,6 +119,21 @@ Result<uint64_t> FrozenTables::Freeze(std::string_view keyspace,
   RETURN_IF_ERROR(store_.CommitSchema(nullptr));
   if (!store_.in_transaction_) store_.NoteSnapshot(id);
   return id;
+}
+
+Status FrozenTables::CheckCursors() const {
+  const SnapshotSet& snapshots = store_.engine_->snapshots();
+  const uint64_t most = store_.options_.snapshots_max;
+  if (snapshots.cursors() < most) return Status::Ok();
+  return Status::Error(ErrorCode::kTooLarge,
+                       "there are at most " + FormatUint64(most) +
+                           " cursors of CSCAN ... SNAPSHOT over several sets (snapshots-max)");
+}
+
+Status FrozenTables::Drop(const std::vector<uint64_t>& ids) {
+  store_.BeginMutation();
+  for (const uint64_t id : ids) store_.mutation_.DropSnapshot(id);
+  return store_.CommitSchema(nullptr);
 }
 
 // One that had the name is dropped by the same record: there is no moment without a snapshot of

@@ -386,6 +386,40 @@ TEST_CASE("Cuts become good, most of them where nothing dies for long", "[cluste
   CHECK(good > 200);
 }
 
+TEST_CASE("No hold lasts longer for the changes that follow", "[cluster]") {
+  struct Nobody final : CatalogDirector::Teller {
+    void TellChange(uint64_t, uint64_t) override {}
+    void TellRelease(uint64_t, uint64_t) override {}
+  } nobody;
+  CatalogDirector director(nobody);
+  director.Begin(3, -1'000'000, 0);
+  director.AddSet(1);
+  director.OnReport(1, 3);
+  director.AddSet(2);  // which is away
+  CatalogMember member;
+  member.Begin(3, -1'000'000, 0);
+  int64_t held_since = -1;
+  int64_t member_since = -1;
+  const auto check = [](uint64_t held_from, int64_t now, int64_t* since) {
+    if (held_from == 0) *since = -1;
+    if (held_from != 0 && *since < 0) *since = now;
+    REQUIRE((*since < 0 || now - *since <= kHoldMicros));
+  };
+  uint64_t number = 3;
+  for (int64_t now = 1'000'000; now < 6'000'000; now += 20'000) {
+    director.OnTick(now);
+    member.OnTick(now);
+    if (now % 60'000 == 0) {
+      director.OnChanged(++number, now);
+      director.OnCommitted(number, 1);
+      director.OnAnswer(1, number);
+      member.OnChanged(number, now);
+    }
+    check(director.held_from(), now, &held_since);
+    check(member.held_from(), now, &member_since);
+  }
+}
+
 TEST_CASE("What is known of a cut", "[cluster]") {
   struct Nobody final : CatalogDirector::Teller {
     void TellChange(uint64_t, uint64_t) override {}

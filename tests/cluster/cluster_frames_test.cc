@@ -57,8 +57,8 @@ MapCache OneMap() {
 }
 
 TEST_CASE("What a set says of a change, and of a cut, is read as it was said", "[cluster]") {
-  for (const CutAnswer& answer :
-       {CutAnswer{.number = 7}, CutAnswer{7, true, true, 1'000}, CutAnswer{7, true, false, 0}}) {
+  for (const CutAnswer& answer : {CutAnswer{.number = 7}, CutAnswer{7, true, true, 1'000, 2'000},
+                                  CutAnswer{7, true, false, 0, 0}}) {
     std::string bytes;
     EncodeCutAnswer(answer, &bytes);
     CutAnswer read;
@@ -73,6 +73,7 @@ TEST_CASE("What a set says of a change, and of a cut, is read as it was said", "
   CHECK_FALSE(DecodeCutAnswer("", &read));
   CHECK_FALSE(DecodeCutAnswer("\7\2\1", &read));
   CHECK_FALSE(DecodeCutAnswer("\7\1", &read));
+  CHECK_FALSE(DecodeCutAnswer("\7\1\5", &read));
 }
 
 TEST_CASE("What a node reports is read as it was said", "[cluster]") {

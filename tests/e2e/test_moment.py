@@ -388,8 +388,39 @@ class Cursors(MomentCase):
         self.wait_until(lambda: "STALECURSOR" in self.any().refusal("CSCAN", "t", cursor, "SNAPSHOT"), "the snapshot of a cursor stays")
         self.assertIn("STALECURSOR", self.any().refusal("CSCAN", "t", cursor))
 
+    def test_there_are_not_many_of_them(self):
+        """As many as there may be snapshots, which they do not take the places of; all that nobody uses go at once."""
+        self.cluster(2, snapshot_cursor_timeout=10, snapshots_max=5)
+        self.any().run("TABLE", "CREATE", "t", "SPLIT", "AT", 1, "m", "FAMILY", "f")
+        for row in "abcxyz":
+            self.any().run("CPUT", "t", row, "f:x", 1)
+        for number in range(5):
+            self.any().run("SNAPSHOT", "CREATE", f"s{number}")
+        self.assertIn("TOOLARGE", self.any().refusal("SNAPSHOT CREATE more"))
+        cursors = [self.any().run("CSCAN t 0 COUNT 2 SNAPSHOT")[0] for _ in range(5)]
+        self.assertIn("TOOLARGE there are at most 5 cursors", self.any().refusal("CSCAN t 0 COUNT 2 SNAPSHOT"))
+        self.assertEqual(["c", "x"], [row for row, _ in self.any().run("CSCAN", "t", cursors[0], "COUNT", 2, "SNAPSHOT")[1]])
+        before = self.everyone[0].info("cluster")["cluster_catalog"]
+        self.wait_until(lambda: "no error" in self.any().refusal("CSCAN t 0 COUNT 2 SNAPSHOT"), "cursors that nobody uses stay")
+        # Some have been used a moment later than others. The new one is a cut, and a name.
+        self.assertLessEqual(self.everyone[0].info("cluster")["cluster_catalog"] - before, 5)
+        self.assertEqual(5, len(self.any().run("SNAPSHOT LIST")))
+
 
 class Cuts(MomentCase):
+    def test_none_in_an_exec(self):
+        self.cluster(2)
+        for member in self.everyone:
+            for words in (["DEBUG", "DIGEST", "CLUSTER", "CUT"], ["DEBUG", "DIGEST", "CLUSTER"], ["CLUSTER", "CUT"]):
+                pipe = member.redis.pipeline(transaction=False)
+                pipe.execute_command("MULTI")
+                pipe.execute_command(*words)
+                pipe.execute_command("EXEC")
+                told = pipe.execute(raise_on_error=False)
+                self.assertRegex(str(told[1:]), "CROSSSET|ERR|EXECABORT|not allowed|inside", (words, told))
+                self.assertEqual(True, member.run("PING"))
+        self.assertIsInstance(self.any().run("CLUSTER CUT"), int)
+
     def test_by_command_and_by_interval(self):
         self.cluster(3)
         first = self.any().run("CLUSTER CUT")
@@ -425,6 +456,13 @@ class Cuts(MomentCase):
         good = [cut for cut in self.cuts() if cut["state"] == "good"]
         self.assertEqual(1, len(good), self.cuts())
         self.assertGreater(good[0]["time"], (time.time() + 500) * 1e6)
+        # Its clock is right again. Commit times do not go back, but cuts do not go on ahead of them.
+        self.restart(self.everyone[1])
+        for _ in range(4):
+            self.wait_until(lambda: "no error" in self.everyone[0].refusal("CLUSTER CUT"), "no cut any more")
+            time.sleep(2)
+        times = [cut["time"] for cut in self.cuts() if cut["state"] == "good"]
+        self.assertLess(times[0] - times[1], 1_500_000, times)
         ids = {pairs(member.run("SNAPSHOT INFO s LOCAL"))["id"] for member in self.everyone}
         self.assertEqual(1, len(ids), ids)
 

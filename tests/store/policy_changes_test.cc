@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <random>
 #include <string>
 
 #include "engine/table/mutation.h"
@@ -120,6 +121,33 @@ TEST_CASE_METHOD(Member, "What a family keeps at another set is changed when not
   Open();
   REQUIRE(Shown() == 3 * kRows);
   REQUIRE(family().policy.versions() == 3);
+}
+
+TEST_CASE_METHOD(Member, "What is pushed out behind the walk does not come back",
+                 "[alter][tablets]") {
+  const auto seed = static_cast<uint32_t>(std::random_device{}());
+  CAPTURE(seed);
+  std::mt19937 rng(seed);
+  PutAll("v");
+  while (store->Sweep(1'000)) {
+  }
+  Keep(3);
+  const uint64_t writes = GENERATE(as<uint64_t>{}, 1, 8, 200);
+  int slices = 0;
+  while (!PolicyChanges::IsSettled(Find("t"))) {
+    (void)store->Sweep(16);
+    REQUIRE(Shown() == kRows);
+    REQUIRE(++slices < 100'000);
+    if (PolicyChanges::IsSettled(Find("t"))) break;
+    // The rows in front, which the walk has passed, more often than others.
+    for (uint64_t i = 0; i < writes; ++i) {
+      const uint64_t row = rng() % (rng() % 2 == 0 ? kRows : 20);
+      REQUIRE(Do(Find("t"), "row" + FormatUint64(row), {Put("f", "q", "w")}).ok());
+    }
+  }
+  REQUIRE(slices > 5);
+  REQUIRE(family().policy.versions() == 3);
+  REQUIRE(Shown() == kRows);
 }
 
 TEST_CASE_METHOD(Member, "What is said anew before it is settled counts", "[alter][tablets]") {

@@ -65,24 +65,26 @@ class SealTask final : public Task {
 // DESCRIBE: likewise, until the file is written.
 class DescribeTask final : public Task {
  public:
-  explicit DescribeTask(Host& host) : host_(host) {}
+  explicit DescribeTask(Host& host) : host_(host), number_(host.store().backup().describing()) {}
 
   TaskProgress Step(TaskContext& context) override {
     if (host_.loading()) {
       context.Fail("ERR the store was opened again meanwhile");
       return TaskProgress::kDone;
     }
-    const std::optional<Status> done = host_.store().backup().Described();
-    if (!done) return TaskProgress::kWaiting;
-    if (done->ok())
+    // Another one may have written it anew since.
+    const Backup::Description& done = host_.store().backup().described();
+    if (done.number < number_) return TaskProgress::kWaiting;
+    if (done.status.ok())
       context.reply.Ok();
     else
-      context.Fail(*done);
+      context.Fail(done.status);
     return TaskProgress::kDone;
   }
 
  private:
   Host& host_;
+  const uint64_t number_;
 };
 
 enum class Scope : uint8_t {

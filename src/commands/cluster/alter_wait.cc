@@ -95,19 +95,31 @@ class SettledTask final : public Task {
     const Table* const table =
         store.lineage() == lineage_ ? host_.store().TableById(table_id_) : nullptr;
     const bool is_settled = table == nullptr || PolicyChanges::IsSettled(*table);
-    if (!is_settled && !context.budget.unlimited()) return TaskProgress::kWaiting;
+    const Status stuck = PolicyChanges(host_.store()).stuck();
+    if (!is_settled && !context.budget.unlimited() && !IsStuckForLong(stuck))
+      return TaskProgress::kWaiting;
     context.depends_on = host_.store().schema_lsn();
     if (is_settled)
       context.reply.Ok();
     else
-      context.Fail("TRYAGAIN the set does not go by it yet");
+      context.Fail("TRYAGAIN the set cannot go by it yet: " + stuck.text());
     return TaskProgress::kDone;
   }
 
  private:
+  static constexpr int64_t kStuckMicros{10'000'000};
+
+  bool IsStuckForLong(const Status& stuck) {
+    const int64_t now = host_.clock().MonotonicMicros();
+    if (stuck.ok()) stuck_micros_ = 0;
+    if (!stuck.ok() && stuck_micros_ == 0) stuck_micros_ = now;
+    return stuck_micros_ != 0 && now - stuck_micros_ >= kStuckMicros;
+  }
+
   Host& host_;
   const uint64_t lineage_;
   const uint64_t table_id_;
+  int64_t stuck_micros_{0};  // monotonic, since then; 0: it goes on
 };
 
 }  // namespace

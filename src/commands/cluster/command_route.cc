@@ -259,6 +259,9 @@ class RouteFinder {
         const bool is_known =
             *word->set == sources_.own_set || sources_.sets.Find(*word->set) != nullptr;
         if (is_known) route = Set(*word->set, 0);
+        const SetDirectory& sets = sources_.sets;
+        const bool knows_all = sets.Find(0) != nullptr && sets.Find(sources_.own_set) != nullptr;
+        if (!is_known && !knows_all) route = Unknown(std::string(ClusterView::kSetsUnknown));
       } else if (HasOtherSets() && IsOfGroups(command, args)) {
         route = Set(sources_.store.FindFeed(keyspace_, word->feed)->home.set, 0);
       } else if (HasOtherSets()) {

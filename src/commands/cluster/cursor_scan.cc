@@ -57,6 +57,10 @@ class OpenTask final : public Task {
       context.Fail("CROSSSET CSCAN ... SNAPSHOT goes over all sets, not into an EXEC");
       return TaskProgress::kDone;
     }
+    if (const Status may = FrozenTables(host_.store()).CheckCursors(); !wait_ && !may.ok()) {
+      context.Fail(may);
+      return TaskProgress::kDone;
+    }
     if (!wait_) {
       const CutRun::State state = run_.Step();
       if (state == CutRun::State::kRuns) return TaskProgress::kWaiting;
@@ -93,6 +97,7 @@ class OpenTask final : public Task {
     const NamedSnapshot* const made = store.engine().snapshots().FindById(*frozen_);
     if (made == nullptr || !ClusterPart::Directs(host_))
       return Status::Error(ErrorCode::kTryAgain, "this node does not lead set 0 any more");
+    RETURN_IF_ERROR(FrozenTables(store).CheckCursors());
     frozen_table_ = made->tables.begin()->second->id();
     RETURN_IF_ERROR(
         FrozenTables(store).Name(*frozen_, CursorSnapshotName(*frozen_), Store::Overwrite::kNo));

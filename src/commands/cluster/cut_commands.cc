@@ -25,15 +25,17 @@ class CutTask final : public Task {
   CutTask(Host& host, CutPurpose purpose) : host_(host), run_(host, {.purpose = purpose}) {}
 
   TaskProgress Step(TaskContext& context) override {
+    if (context.budget.unlimited()) {
+      context.Fail("CROSSSET a cut waits for other sets, which no EXEC does");
+      return TaskProgress::kDone;
+    }
     const CutRun::State state = run_.Step();
-    if (state == CutRun::State::kRuns && !context.budget.unlimited()) return TaskProgress::kWaiting;
+    if (state == CutRun::State::kRuns) return TaskProgress::kWaiting;
     context.depends_on = host_.last_lsn();
     if (state == CutRun::State::kGood)
       context.reply.Unsigned(run_.number());
-    else if (state == CutRun::State::kFailed)
-      context.Fail(run_.status());
     else
-      context.Fail("ERR a cut waits for other sets, which no EXEC does");
+      context.Fail(run_.status());
     return TaskProgress::kDone;
   }
 

@@ -128,6 +128,7 @@ class ChangeTask final : public Task {
     if (end_.then != nullptr) {
       has_finished_ = true;
       end_.NotifyOfRows(*change_);
+      change_.reset();  // rows that it keeps where they are may go
       return end_.then->Step(context);
     }
     end_.Finish(context.reply, *change_);
@@ -138,7 +139,7 @@ class ChangeTask final : public Task {
     if (!has_finished_) end_.NotifyOfPart(*change_);
   }
 
-  size_t memory_bytes() const override { return change_->memory_bytes(); }
+  size_t memory_bytes() const override { return change_ == nullptr ? 0 : change_->memory_bytes(); }
 
  private:
   WorkMemory::Lease lease_;  // outlives the change

@@ -45,6 +45,8 @@ size_t SnapshotSet::named() const {
                     [](const auto& snapshot) { return !IsCursorName(snapshot.first.second); }));
 }
 
+size_t SnapshotSet::cursors() const { return by_name_.size() - named(); }
+
 const NamedSnapshot* SnapshotSet::FindAny(std::string_view keyspace, std::string_view name) const {
   if (by_name_.empty()) return nullptr;
   const auto found = by_name_.find(std::pair(std::string(keyspace), std::string(name)));

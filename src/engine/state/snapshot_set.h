@@ -67,6 +67,8 @@ class SnapshotSet {
   size_t size() const { return by_id_.size(); }
   // Those that clients have given a name; hidden ones too. O(n)
   size_t named() const;
+  // Those that cursors over several sets read. O(n)
+  size_t cursors() const;
   // Hidden ones are not there.
   const NamedSnapshot* Find(std::string_view keyspace, std::string_view name) const;
   // They are.

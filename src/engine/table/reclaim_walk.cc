@@ -41,7 +41,7 @@ bool ReclaimWalk::Step(const Table& table, int64_t now_micros, uint64_t cells_ma
   const TableSchema& schema = table.schema();
   uint64_t examined = 0;
   std::string column;
-  for (; group_ < table.groups(); ++group_, from_.clear()) {
+  for (; group_ < table.groups(); ++group_, from_ = row_) {
     bool any = false;
     for (const FamilySchema& family : schema.families) {
       any = any || (family.group == group_ && Wanted(table, &family));
@@ -55,6 +55,7 @@ bool ReclaimWalk::Step(const Table& table, int64_t now_micros, uint64_t cells_ma
       }
       const size_t row_bytes = schema.key.EncodedSize(at.key());
       CELLAR_ASSERT(row_bytes > 0);
+      if (!row_.empty() && at.key().substr(0, row_bytes) != row_) break;
       uint32_t family_id = 0;
       const size_t id_bytes = DecodeFamilyId(at.key().substr(row_bytes), &family_id);
       CELLAR_ASSERT(id_bytes > 0);

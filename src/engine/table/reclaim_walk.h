@@ -17,6 +17,9 @@ class ReclaimWalk {
  public:
   // Of one family, or of all.
   explicit ReclaimWalk(std::optional<uint32_t> family_id) : family_id_(family_id) {}
+  // Likewise, in the row with that key alone.
+  ReclaimWalk(std::optional<uint32_t> family_id, std::string row)
+      : family_id_(family_id), row_(std::move(row)), from_(row_) {}
 
   // Examines about `cells_max` cells and adds a reclaim op for each column that has dropped
   // versions. True when it has come to the end of the table.
@@ -27,6 +30,7 @@ class ReclaimWalk {
   bool Wanted(const Table& table, const FamilySchema* family) const;
 
   std::optional<uint32_t> family_id_;
+  std::string row_;  // empty: all
   size_t group_{0};
   std::string from_;
   uint64_t columns_found_{0};

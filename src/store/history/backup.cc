@@ -264,7 +264,6 @@ Status Backup::Begin() {
   end_unix_s_ = 0;
   sealed_snapshot_.reset();
   sealed_cut_ = 0;
-  described_.reset();
   cut_.reset();
   base_ = {};
   state_now_ = BackupState::kPending;
@@ -328,11 +327,9 @@ Status Backup::Describe(std::string text) {
   auto job = std::make_unique<Job>();
   job->kind = Job::Kind::kDescribe;
   job->text = std::move(text);
-  described_.reset();
+  ++describing_;
   return BeginJob(std::move(job));
 }
-
-std::optional<Status> Backup::Described() { return std::exchange(described_, std::nullopt); }
 
 Status Backup::Abort(std::string why) {
   if (state_now_ != BackupState::kPending && state_now_ != BackupState::kSnapshotting &&
@@ -505,7 +502,7 @@ void Backup::EndJob() {
   if (job->thread.joinable()) job->thread.join();
   if (job->kind == Job::Kind::kEmpty) return;
   if (job->kind == Job::Kind::kDescribe) {
-    described_ = job->status;
+    described_ = {.number = describing_, .status = job->status};
     if (state_now_ == BackupState::kIdle) (void)BeginEmpty(Whose::kAll);  // cleaned up meanwhile
     return;
   }

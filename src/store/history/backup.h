@@ -102,10 +102,16 @@ class Backup final : private ObjectWatcher {
   void NoteCut(uint64_t cut);
   // The part becomes the moment of that cut. ERR if it has not been kept; OK if it is that already.
   Status SealCut(uint64_t cut);
-  // Of a sealed part: writes what the whole is made of, as another thread's work. Described() says
-  // that it is done, or why not; nothing: it is not yet.
+  // Of a sealed part: writes what the whole is made of, as another thread's work, under the number
+  // that describing() has then. described() says that it is done, or why not.
   Status Describe(std::string text);
-  std::optional<Status> Described();
+  struct Description {
+    uint64_t number{0};  // 0: there was none yet
+    Status status{};
+  };
+  const Description& described() const { return described_; }
+  // Of the one that has begun last.
+  uint64_t describing() const { return describing_; }
   bool is_part() const { return part_.has_value(); }
   uint64_t cut() const { return sealed_cut_; }  // of a sealed part; 0: none
   // Of a sealed one that is a snapshot alone, what its manifest says of that.
@@ -221,7 +227,8 @@ class Backup final : private ObjectWatcher {
   std::optional<CutState> cut_;
   std::optional<SnapshotEntry> sealed_snapshot_;
   uint64_t sealed_cut_{0};
-  std::optional<Status> described_;
+  Description described_;   // the last one that has ended
+  uint64_t describing_{0};  // number of the one that has begun last
   std::unique_ptr<Job> job_;
   std::atomic<bool> gives_up_{false};  // what the job waits for
   bool has_looked_{true};              // it is known if a sealed one is there
