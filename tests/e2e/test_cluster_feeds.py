@@ -657,10 +657,15 @@ class Merged(FeedsCase):
         readers = [self.reader(node, got, "XREAD", "BLOCK", 0, "STREAMS", "f", last) for _ in range(25)]
         readers += [self.reader(node, got, "XREAD", "BLOCK", 0, "STREAMS", "f", "g", last, last) for _ in range(5)]
         self.wait_until(lambda: node.info("clients")["blocked_clients"] >= 30, lambda: node.info("clients"))
-        time.sleep(1)
 
         def asked():
             return sum(member.info("commandstats")["cmdstat_feed|resolved"]["calls"] for member in self.everyone)
+
+        def rests():
+            before = asked()
+            time.sleep(0.5)
+            return asked() - before < 7
+        self.wait_until(rests, "they go on asking")
         before = asked()
         time.sleep(3)
         # A question for each set and feed, every five seconds.
