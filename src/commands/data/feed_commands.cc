@@ -74,7 +74,8 @@ void CmdFeedResolved(CommandContext& ctx) {
     ASSIGN_OR_REPLY(ctx, const std::string_view word, at.TakeAny("PAST", "id"));
     ASSIGN_OR_REPLY(ctx, how.past, ParseFeedId(word, 0));
   }
-  if (!at.done()) return ctx.Fail(UnexpectedWord(at.Peek(), "NOW or PAST"));
+  const bool has_one = how.now || how.past;
+  if (!at.done()) return ctx.Fail(UnexpectedWord(at.Peek(), has_one ? "the end" : "NOW or PAST"));
   RunFeedResolved(ctx, ctx.args[2], how);
 }
 
