@@ -154,9 +154,9 @@ class FamilyAlter final : public SlicedChange {
   // more than one turn and found something is followed by another one, kPassesMax in all. Inside a
   // transaction nothing waits: what stays dropped under the new policy is left to the sweeper.
   // Anything else has to be reclaimed there and then, in one go. Behind the last pass follow the
-  // rows that were written meanwhile, since what a put pushes out stays stored behind the walk; the
-  // last of them in the turn that alters. What has expired by its age behind the walk does so again
-  // with the next pass alone.
+  // rows that were written meanwhile: a put that is older than what is kept is dropped as it comes,
+  // and stays stored. The last of them follow in the turn that alters. What expires by its age
+  // behind the last pass is reclaimed by none.
   Status ReclaimOn(Table* table, const FamilySchema& family, const RetentionPolicy& policy,
                    uint64_t cells_max) {
     const bool reclaims = !store_.in_transaction_ || !StaysDropped(*table, family, policy);
