@@ -754,6 +754,10 @@ class Merged(FeedsCase):
             self.restart(member)
             good = 0
             while good < 20:
+                # That there is no such feed would be taken for the end of it.
+                for number in range(3):
+                    self.assertNotIn("NOFEED", member.refusal("XLEN", f"f@{number}"))
+                    self.assertNotIn("NOFEED", member.refusal("XREAD", "STREAMS", "f", f"f@{number}", "0", "0"))
                 try:
                     told = member.run("XRANGE", "f", "-", "+"), member.run("XLEN", "f"), member.run("XREAD", "STREAMS", "f", "0")
                 except redis.RedisError as error:
