@@ -339,7 +339,7 @@ class Cursors(MomentCase):
                 try:
                     cursor, page = client.execute_command("CSCAN", "t", cursor, *words, "COUNT", 7, "SNAPSHOT")
                 except redis.ResponseError as error:
-                    # Known: now and then one goes while tablets move, and says so. No page is wrong; it begins again.
+                    # All rows lay on one set when it began: the cursor is that set's own, and goes with the first tablet that leaves.
                     stale += 1
                     if "STALECURSOR" not in str(error) or stale > 6:
                         raise
