@@ -82,8 +82,9 @@ class RouteSum {
 
 class RouteFinder {
  public:
-  RouteFinder(const RouteSources& sources, std::string_view keyspace)
-      : sources_(sources), keyspace_(keyspace) {}
+  enum class Of : uint8_t { kCommand, kTransaction };
+  RouteFinder(const RouteSources& sources, std::string_view keyspace, Of of = Of::kCommand)
+      : sources_(sources), keyspace_(keyspace), of_(of) {}
 
   CommandRoute Find(const CommandEntry& command, Arguments args) {
     if (!command.Takes(args.size())) return {};
@@ -208,12 +209,20 @@ class RouteFinder {
     return Contradicts(first.set) ? unknown() : Set(first.set, one ? first.epoch : 0);
   }
 
+  // CSCAN ... SNAPSHOT of one moment over all sets, also where all rows lie on one: they may move
+  // before the next page. Inside EXEC there is one page, of the set that has the rows.
   bool IsOfMoment(const CommandEntry& command, Arguments args) const {
-    const bool has_cursor = command.full_name == "cscan" && args.size() > 2 && args[2] != "0";
-    if (!has_cursor || sources_.map == nullptr) return false;
-    const std::optional<uint64_t> pin = PinOfCursor(args[2]);
+    const bool scans = command.full_name == "cscan" && args.size() > 2;
+    if (!scans || sources_.map == nullptr) return false;
     const Table* const table = TableNamed(args[1]);
-    return pin && (*pin & kFrozenPin) != 0 && table != nullptr && !table->frozen();
+    if (table == nullptr || table->frozen() || table->tablets() == nullptr) return false;
+    if (IsStartCursor(args[2])) {
+      const auto is_word = [](std::string_view word) { return EqualsIgnoreCase(word, "SNAPSHOT"); };
+      return of_ == Of::kCommand && std::any_of(args.begin() + 3, args.end(), is_word) &&
+             HasOtherSets();
+    }
+    const std::optional<uint64_t> pin = PinOfCursor(args[2]);
+    return pin && (*pin & kFrozenPin) != 0;
   }
 
   CommandRoute OfNamedTable(const CommandEntry& command, Arguments args) const {
@@ -222,7 +231,7 @@ class RouteFinder {
     if (table == nullptr) return {};
     size_t sets = 0;
     CommandRoute route = OfWhole(*table, &sets);
-    // A cursor of a moment over sets reads where the rows were then.
+    // It reads where the rows were then.
     if (IsOfMoment(command, args)) route = {Kind::kSeveral, 0, 0, {}};
     if (route.Is(Kind::kSeveral)) {
       route.error = fmt::format("CROSSSET table {} lies on {} sets: no {} goes over them",
@@ -310,6 +319,7 @@ class RouteFinder {
 
   const RouteSources& sources_;
   const std::string_view keyspace_;
+  const Of of_;
 };
 
 // What a queued command concerns, for people: its table and row, as far as it names them.
@@ -338,8 +348,8 @@ CommandRoute OfTransaction(const RouteSources& sources) {
               fmt::format("CROSSSET {} goes over all sets, not into an EXEC; nothing was done",
                           CommandText(command))};
     }
-    if (!sum.Add(RouteFinder(sources, keyspace).Find(command, words), ThingOf(command, words)))
-      break;
+    RouteFinder finder(sources, keyspace, RouteFinder::Of::kTransaction);
+    if (!sum.Add(finder.Find(command, words), ThingOf(command, words))) break;
     FollowSelect(sources.store, command, words, &keyspace);
   }
   route = sum.route();
