@@ -212,14 +212,7 @@ void CmdClusterInfo(CommandContext& ctx) {
 }
 
 void CmdClusterEvents(CommandContext& ctx) {
-  uint64_t count = 10;
-  ArgumentCursor at(ctx.args, 2);
-  if (!at.done()) {
-    if (!at.TakeWord("COUNT")) return ctx.Fail(UnexpectedWord(at.Peek(), "COUNT"));
-    ASSIGN_OR_REPLY(ctx, const std::string_view word, at.TakeAny("COUNT", "count"));
-    ASSIGN_OR_REPLY(ctx, count, ParseCount("COUNT", word, 1));
-    if (!at.done()) return ctx.SyntaxError();
-  }
+  ASSIGN_OR_REPLY(ctx, const uint64_t count, ClusterPart::CountAsked(ctx.args.subspan(2)));
   if (!ClusterPart::IsOfCluster(ctx)) return;
   ctx.DependsOn(ctx.host.last_lsn());
   const std::vector<ClusterEvent> events = MapTables(ctx.store()).Events(count);

@@ -1,6 +1,8 @@
 // See cluster_part.h.
 #include "commands/cluster/cluster_part.h"
 
+#include "commands/arguments/cell_arguments.h"
+#include "commands/arguments/syntax_error.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
@@ -59,6 +61,17 @@ bool ClusterPart::IsOfCluster(CommandContext& ctx) {
   if (IsInCluster(ctx.host)) return true;
   ctx.Fail(kClusterDisabled);
   return false;
+}
+
+Result<uint64_t> ClusterPart::CountAsked(Arguments words) {
+  uint64_t count = 10;
+  ArgumentCursor at(words, 0);
+  if (at.done()) return count;
+  if (!at.TakeWord("COUNT")) return UnexpectedWord(at.Peek(), "COUNT");
+  ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("COUNT", "count"));
+  ASSIGN_OR_RETURN(count, ParseCount("COUNT", word, 1));
+  if (!at.done()) return Status::Error(ErrorCode::kErr, "syntax error");
+  return count;
 }
 
 }  // namespace cellar

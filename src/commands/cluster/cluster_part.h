@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "cellar/lsn.h"
+#include "cellar/status.h"
+#include "commands/arguments/arguments.h"
 
 namespace cellar {
 
@@ -39,6 +41,8 @@ class ClusterPart {
   static bool IsOfCluster(CommandContext& ctx);
   // Whether this node is the leader of set 0, so that its map is kept here.
   static bool Directs(Host& host);
+  // [COUNT n] of what is told newest first; ten where nothing is said.
+  static Result<uint64_t> CountAsked(Arguments words);
 };
 
 }  // namespace cellar

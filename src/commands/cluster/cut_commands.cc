@@ -18,8 +18,6 @@
 namespace cellar {
 namespace {
 
-constexpr uint64_t kCutsTold{10};
-
 class CutTask final : public Task {
  public:
   CutTask(Host& host, CutPurpose purpose) : host_(host), run_(host, {.purpose = purpose}) {}
@@ -59,14 +57,7 @@ void CmdClusterCut(CommandContext& ctx) {
 }
 
 void CmdClusterCuts(CommandContext& ctx) {
-  uint64_t count = kCutsTold;
-  ArgumentCursor at(ctx.args, 2);
-  if (!at.done()) {
-    if (!at.TakeWord("COUNT")) return ctx.Fail(UnexpectedWord(at.Peek(), "COUNT"));
-    ASSIGN_OR_REPLY(ctx, const std::string_view word, at.TakeAny("COUNT", "count"));
-    ASSIGN_OR_REPLY(ctx, count, ParseCount("COUNT", word, 1));
-    if (!at.done()) return ctx.SyntaxError();
-  }
+  ASSIGN_OR_REPLY(ctx, const uint64_t count, ClusterPart::CountAsked(ctx.args.subspan(2)));
   if (!ClusterPart::IsOfCluster(ctx)) return;
   ctx.DependsOn(ctx.host.last_lsn());
   const std::vector<MapTables::CutRow> cuts = MapTables(ctx.store()).Cuts(count);
