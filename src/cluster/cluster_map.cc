@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/os/log.h"
 #include "base/text/quote.h"
+#include "cluster/lost_rows.h"
 #include "engine/state/snapshot_set.h"
 #include "store/move_changes.h"
 #include "store/store.h"
@@ -62,11 +63,20 @@ std::string FaultText(Store& store, const MapCache& map, const MapFault& fault) 
     case Kind::kDiffers:
       return "difference: " + where + ": owned by " + SaidText(fault.owner) + ", the map says " +
              SaidText(fault.other) + (fault.owner.end == fault.other.end ? "" : " to another end");
+    case Kind::kLost:
+      return fmt::format("hole: {}, last owned by set {} with epoch {}", where,
+                         SetNumber(fault.owner.set), fault.owner.epoch);
     case Kind::kName:
       return "difference: the map calls table " + name + " " +
              (mapped == nullptr ? "nothing" : mapped->name);
   }
   return where;
+}
+
+std::set<uint64_t> IdsOf(const Claims& claims) {
+  std::set<uint64_t> ids;
+  for (const auto& [id, claimed] : claims) ids.insert(id);
+  return ids;
 }
 
 Status NoMap() {
@@ -149,6 +159,7 @@ Claims ClusterMap::ClaimsOf(Store& store) const {
     if (snapshot->name.empty()) continue;
     for (const auto& [name, table] : snapshot->tables) add(*table);
   }
+  AddLost(LostOf(map_), &claims);
   return claims;
 }
 
@@ -170,8 +181,7 @@ Claims ClusterMap::ChangedClaims(Store& store) const {
 }
 
 MapChange ClusterMap::Plan(Store& store, const Claims& claims) {
-  std::set<uint64_t> ids;
-  for (const auto& [id, claimed] : claims) ids.insert(id);
+  std::set<uint64_t> ids = IdsOf(claims);
   for (const auto& [id, table] : map_.tables())
     if (TableOf(store, id) == nullptr) ids.insert(id);
   return PlanMap(map_, claims, ids);
@@ -446,15 +456,22 @@ Status ClusterMap::Drain(Store& store, uint64_t set, bool drains, std::string wh
   return done;
 }
 
+Status ClusterMap::CheckRemovable(Store& store, uint64_t set) {
+  if (set == 0) return Status::Error(ErrorCode::kErr, "set 0 holds the map, and cannot be removed");
+  if (Has(store, set)) return Status::Ok();
+  return Status::Error(ErrorCode::kErr, fmt::format("set {} is not of this cluster", set));
+}
+
+bool ClusterMap::Has(Store& store, uint64_t set) {
+  const auto& sets = Sets(store);
+  return std::any_of(sets.begin(), sets.end(),
+                     [set](const auto& each) { return each.number == set; });
+}
+
 Status ClusterMap::Remove(Store& store, uint64_t set, bool forces, std::string why) {
   MapTables tables(store);
   if (!tables.exist()) return NoMap();
-  if (set == 0) return Status::Error(ErrorCode::kErr, "set 0 holds the map: CLUSTER HEAD n first");
-  const auto& sets = Sets(store);
-  const bool is_known =
-      std::any_of(sets.begin(), sets.end(), [set](const auto& each) { return each.number == set; });
-  if (!is_known)
-    return Status::Error(ErrorCode::kErr, fmt::format("set {} is not of this cluster", set));
+  RETURN_IF_ERROR(CheckRemovable(store, set));
   (void)Current(store);
   // What it owns must be known: of a report of this director's time, with no row that nobody has.
   const auto has_hole = [](const MapFault& fault) { return fault.kind == MapFault::Kind::kHole; };
@@ -498,6 +515,39 @@ Status ClusterMap::Remove(Store& store, uint64_t set, bool forces, std::string w
   });
   RETURN_IF_ERROR(done);
   claims_.erase(set);
+  (void)Sets(store);
+  return Status::Ok();
+}
+
+// What the map says of it is what counts: that is of its reports, and of what it took part in.
+Status ClusterMap::GiveUp(Store& store, uint32_t term, uint64_t set, std::string why) {
+  MapTables tables(store);
+  if (!tables.exist()) return NoMap();
+  RETURN_IF_ERROR(CheckRemovable(store, set));
+  BeginLook(store, term);
+  Claims claims;
+  size_t lost = 0;
+  for (auto& [id, claimed] : ClaimsOf(store)) {
+    const auto its = std::find_if(claimed.sets.begin(), claimed.sets.end(),
+                                  [set](const SetClaim& each) { return each.set == set; });
+    if (its == claimed.sets.end() || its->tablets->list().empty()) continue;
+    lost += its->tablets->list().size();
+    TableClaims given = claimed;
+    given.sets[static_cast<size_t>(its - claimed.sets.begin())].set = LostWith(set);
+    claims.emplace(id, std::move(given));
+  }
+  MapChange change = PlanMap(map_, claims, IdsOf(claims));
+  const Status done = MapTables::AsOne(store, [&]() -> Status {
+    RETURN_IF_ERROR(tables.MarkSet(set, MapTables::SetMark::kRemoved, true));
+    if (!change.empty()) RETURN_IF_ERROR(tables.Write(change));
+    return tables.AddEvent(
+        EventAt(store, fmt::format("set {} is removed, and {} tablets are lost with it", set, lost),
+                std::move(why)));
+  });
+  RETURN_IF_ERROR(done);
+  if (!change.empty()) Took(store, std::move(change));
+  claims_.erase(set);
+  seen_.clear();
   (void)Sets(store);
   return Status::Ok();
 }

@@ -62,6 +62,11 @@ class ClusterMap final : public CatalogKeeper {
   // or may have entries of feeds, unless `forces`.
   Status Drain(Store& store, uint64_t set, bool drains, std::string why);
   Status Remove(Store& store, uint64_t set, bool forces, std::string why);
+  // CLUSTER REMOVE FORCE of a set that is away: nothing of it comes back, and what it had is lost
+  // (lost_rows.h). ERR: there is no such set, or it is set 0.
+  Status GiveUp(Store& store, uint32_t term, uint64_t set, std::string why);
+  // Whether there is a set of that number.
+  bool Has(Store& store, uint64_t set);
   // Whether a set of that id was removed: its number.
   std::optional<uint64_t> RemovedAs(Store& store, uint64_t id);
   // CLUSTER END, likewise.
@@ -117,6 +122,7 @@ class ClusterMap final : public CatalogKeeper {
   // What a set that has not reported owns, as the map says.
   TabletsByTable MappedTo(uint64_t set) const;
   Claims ChangedClaims(Store& store) const;
+  Status CheckRemovable(Store& store, uint64_t set);
   // What the map must become since it was looked at; the tables of `claims` are those.
   MapChange Plan(Store& store, const Claims& claims);
   void BeginLook(Store& store, uint32_t term);

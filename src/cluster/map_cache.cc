@@ -6,6 +6,17 @@
 #include "base/assert.h"
 
 namespace cellar {
+namespace {
+
+bool HasLost(const std::map<uint64_t, MapTable>& tables) {
+  return std::any_of(tables.begin(), tables.end(), [](const auto& table) {
+    const auto& tablets = table.second.tablets;
+    return std::any_of(tablets.begin(), tablets.end(),
+                       [](const MapEntry& entry) { return IsLost(entry.set); });
+  });
+}
+
+}  // namespace
 
 size_t MapCache::size() const {
   size_t count = 0;
@@ -34,6 +45,7 @@ void MapCache::Begin(uint64_t version, uint64_t floor, uint64_t number_next) {
   floor_ = floor;
   number_next_ = number_next;
   tables_.clear();
+  has_lost_ = false;
 }
 
 void MapCache::Add(uint64_t table_id, std::string_view name, MapEntry entry) {
@@ -48,6 +60,7 @@ void MapCache::Sort() {
     std::sort(table.tablets.begin(), table.tablets.end(),
               [](const MapEntry& a, const MapEntry& b) { return a.begin < b.begin; });
   }
+  has_lost_ = HasLost(tables_);
 }
 
 void MapCache::Apply(MapChange&& change) {
@@ -55,8 +68,10 @@ void MapCache::Apply(MapChange&& change) {
   version_ = change.version;
   floor_ = change.floor;
   number_next_ = change.number_next;
+  const bool may_have_lost = has_lost_ || HasLost(change.tables);
   for (auto& [id, table] : change.tables) tables_[id] = std::move(table);
   for (const uint64_t id : change.gone) tables_.erase(id);
+  has_lost_ = may_have_lost && HasLost(tables_);
 }
 
 }  // namespace cellar

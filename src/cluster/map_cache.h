@@ -21,11 +21,21 @@
 
 namespace cellar {
 
+// Beyond the numbers of sets (kClusterSetsMax). It stands in the map's table and in what the
+// director tells of it, where who knows nothing of it finds a set that nobody knows.
+inline constexpr uint64_t kLostMark{uint64_t{1} << 32};
+
+constexpr uint64_t LostWith(uint64_t set) { return set | kLostMark; }
+constexpr bool IsLost(uint64_t set) { return set >> 32 == 1; }
+// The number of the set, lost or not. Set 0 has the map: rows lost with it nobody knows of, and
+// LostWith(0) says that they are nobody's, as far as the map goes.
+constexpr uint64_t SetNumber(uint64_t set) { return IsLost(set) ? set & ~kLostMark : set; }
+
 struct MapEntry {
   // Encoded row keys, as of a Tablet.
   std::string begin;
   std::string end;
-  uint64_t set{0};
+  uint64_t set{0};  // or LostWith
   uint64_t epoch{1};
   uint64_t number{0};   // of its row in the map's table; never used again in its table
   uint64_t version{0};  // of the map, when it became what it is
@@ -67,6 +77,8 @@ class MapCache {
   uint64_t number_next() const { return number_next_; }
   const std::map<uint64_t, MapTable>& tables() const { return tables_; }
   size_t size() const;  // tablets. O(tables)
+  // Whether some rows are lost. O(1)
+  bool has_lost() const { return has_lost_; }
 
   // Null if it has none.
   const MapTable* Find(uint64_t table_id) const;
@@ -86,6 +98,7 @@ class MapCache {
   uint64_t floor_{0};
   uint64_t number_next_{1};
   std::map<uint64_t, MapTable> tables_;
+  bool has_lost_{false};
 };
 
 }  // namespace cellar

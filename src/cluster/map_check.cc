@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "cluster/lost_rows.h"
 
 namespace cellar {
 namespace {
@@ -217,7 +218,16 @@ MapChange PlanAnew(const MapCache& map, const Claims& claims) {
 std::vector<MapFault> FindFaults(const MapCache& map, const Claims& claims) {
   std::vector<MapFault> faults;
   for (const auto& [id, claimed] : claims) {
-    FindHoles(id, AllOf(claimed), &faults);
+    const std::vector<Owned> all = AllOf(claimed);
+    FindHoles(id, all, &faults);
+    for (const Owned& owned : all) {
+      if (!IsLost(owned.set)) continue;
+      faults.push_back({.kind = MapFault::Kind::kLost,
+                        .table_id = id,
+                        .begin = owned.tablet->begin,
+                        .end = owned.tablet->end,
+                        .owner = SaidBy(owned)});
+    }
     const MapTable* const table = map.Find(id);
     if (table != nullptr && table->name != claimed.name)
       faults.push_back({.kind = MapFault::Kind::kName, .table_id = id, .begin = {}, .end = {}});

@@ -43,6 +43,7 @@ struct MapFault {
     kLeft,     // the map has it, and nobody owns it
     kDiffers,  // the map says something else
     kName,     // the map has another name of the table
+    kLost,     // of an owner that is none (lost_rows.h): `owner`
   };
   // A range as a set, or the map, says it.
   struct Said {
@@ -55,7 +56,7 @@ struct MapFault {
   uint64_t table_id{0};
   std::string begin;
   std::string end;
-  Said owner{};  // of kOverlap, kMissing, kDiffers
+  Said owner{};  // of kOverlap, kMissing, kDiffers, kLost
   Said other{};  // of kOverlap the other owner, of kLeft and kDiffers the map
   friend bool operator==(const MapFault&, const MapFault&) = default;
 };

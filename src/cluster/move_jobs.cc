@@ -9,10 +9,23 @@
 
 #include "base/assert.h"
 #include "base/os/log.h"
+#include "cluster/lost_rows.h"
 #include "cluster/map_tables.h"
 #include "store/store.h"
 
 namespace cellar {
+namespace {
+
+std::string OrderText(const MoveJob& job) {
+  if (IsLost(job.from))
+    return fmt::format("job {}: set {} is to have lost rows of {}, empty", job.number, job.to,
+                       job.table);
+  return fmt::format("job {}: a tablet of {} is to move from set {} to set {}", job.number,
+                     job.table, job.from, job.to);
+}
+
+}  // namespace
+
 std::string_view MoveJobStateName(MoveJob::State state) {
   switch (state) {
     case MoveJob::State::kOrdered:
@@ -81,6 +94,14 @@ const MoveJob* MoveJobs::Of(Store& store, uint64_t table_id, const Tablet& range
   return nullptr;
 }
 
+bool MoveJobs::AreOver(Store& store, uint64_t table_id, const Tablet& range) {
+  Load(store);
+  return std::none_of(jobs_.begin(), jobs_.end(), [&](const auto& job) {
+    return !job.second.ended() && job.second.table_id == table_id &&
+           job.second.tablet.Overlaps(range);
+  });
+}
+
 uint64_t MoveJobs::Floor(Store& store) {
   Load(store);
   for (const auto& [number, job] : jobs_)
@@ -98,10 +119,7 @@ Result<uint64_t> MoveJobs::Order(Store& store, MoveJob job) {
     RETURN_IF_ERROR(tables.CreateJobs());
     RETURN_IF_ERROR(tables.WriteJob(job));
     RETURN_IF_ERROR(tables.WriteNextJob(job.number + 1));
-    return tables.AddEvent({job.started_ms,
-                            fmt::format("job {}: a tablet of {} is to move from set {} to set {}",
-                                        job.number, job.table, job.from, job.to),
-                            job.why});
+    return tables.AddEvent({job.started_ms, OrderText(job), job.why});
   });
   RETURN_IF_ERROR(done);
   const uint64_t number = job.number;

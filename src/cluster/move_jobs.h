@@ -31,7 +31,7 @@ struct MoveJob {
   uint64_t table_id{0};
   std::string table;  // keyspace/table
   Tablet tablet;      // as the donor owns it
-  uint64_t from{0};
+  uint64_t from{0};   // a set, or LostWith (lost_rows.h): nobody gives it
   uint64_t to{0};
   State state{State::kOrdered};
   int64_t started_ms{0};
@@ -54,6 +54,8 @@ class MoveJobs {
   const MoveJob* Find(Store& store, uint64_t number);
   // The one that has not ended and moves that range or a part of it; null: none does.
   const MoveJob* Of(Store& store, uint64_t table_id, const Tablet& range);
+  // Whether all have ended, at both sets, that moved a part of that range.
+  bool AreOver(Store& store, uint64_t table_id, const Tablet& range);
   // All jobs up to this number have ended at both sets.
   uint64_t Floor(Store& store);
   // That have not ended. REQUIRES: All.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/text/number.h"
 
 namespace cellar {
 namespace {
@@ -12,7 +13,6 @@ namespace {
 using Code = MoveAnswer::Code;
 using Kind = MoveStep::Kind;
 
-constexpr std::string_view kPurging{"purging"};
 constexpr int kAttemptBits{16};  // below those of the term
 // Of the log, at once.
 constexpr int kTailPieces{16};
@@ -95,7 +95,7 @@ MoveAnswer AnswerBegin(MoveParty& party, const MoveStep& step) {
   if (!stage->clear) {
     const Result<bool> found = party.PurgeStage(*stage);
     if (!found.ok()) return Later(found.status().text());
-    if (*found) return Later(std::string(kPurging));
+    if (*found) return Later(std::string(kPurgingText));
     const Status status = party.Fill(step.job, {stage->attempt, 0, {}}, {});
     if (!status.ok()) return Later(status.text());
   }
@@ -140,6 +140,25 @@ MoveAnswer AnswerCancel(MoveParty& party, const MoveStep& step) {
   return Refuse(party, step.job, {});
 }
 
+// Whom it was given to never has it, or had it for nothing.
+MoveAnswer AnswerReclaim(MoveParty& party, const MoveStep& step) {
+  const MoveOut* const out = party.moves().FindOut(step.job);
+  if (out == nullptr || !out->given) return Refuse(party, step.job, {});
+  if (const Status status = party.Reclaim(step.job); !status.ok()) return Later(status.text());
+  return Ended(MoveEnd::kCancelled);
+}
+
+// Also what may come to be owned by a job that goes on counts.
+MoveAnswer AnswerHolds(MoveParty& party, const MoveStep& step) {
+  const TabletMoves& moves = party.moves();
+  const uint64_t table_id = step.out.table_id;
+  const Tablet& range = step.out.tablet;
+  const uint64_t in = moves.InOf(table_id, range);
+  const bool holds = party.OwnsPart(table_id, range) || moves.OutOf(table_id, range) != 0 ||
+                     (in != 0 && in != step.job);
+  return holds ? Later("set " + FormatUint64(party.set()) + " has rows of it") : MoveAnswer{};
+}
+
 }  // namespace
 
 MoveAnswer AnswerMoveStep(MoveParty& party, const MoveStep& step) {
@@ -161,6 +180,10 @@ MoveAnswer AnswerMoveStep(MoveParty& party, const MoveStep& step) {
     case Kind::kDrop:
     case Kind::kCancel:
       return AnswerCancel(party, step);
+    case Kind::kReclaim:
+      return AnswerReclaim(party, step);
+    case Kind::kHolds:
+      return AnswerHolds(party, step);
     case Kind::kSizes:
     case Kind::kSplit:
     case Kind::kGroups:
@@ -315,8 +338,8 @@ void MoveDonor::OnAnswer(const MoveAnswer& answer) {
       return;
     }
     case Code::kWait:
-      if (answer.text == kPurging) {
-        progress_.state = kPurging;
+      if (answer.text == kPurgingText) {
+        progress_.state = kPurgingText;
         return;
       }
       return Wait(answer.text);

@@ -72,6 +72,7 @@ class MoveParty {
   virtual Status Give(uint64_t job) = 0;
   virtual Status Done(uint64_t job) = 0;
   virtual Status Cancel(uint64_t job) = 0;
+  virtual Status Reclaim(uint64_t job) = 0;
   virtual Status Raise(uint64_t floor) = 0;
   virtual Status Stage(uint64_t job, const MoveIn& move) = 0;
   virtual Status Fill(uint64_t job, const MovePart& part, std::string_view ops) = 0;

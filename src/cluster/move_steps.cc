@@ -64,6 +64,9 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
       PutVarint64(to, static_cast<uint64_t>(step.stamp));
       PutVarint64(to, step.record_next);
       break;
+    case MoveStep::Kind::kHolds:
+      EncodeMoveOut(step.out, to);
+      break;
     case MoveStep::Kind::kSplit:
       EncodeMoveOut(step.out, to);
       PutLengthPrefixed(to, step.ops);
@@ -80,6 +83,7 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
     case MoveStep::Kind::kDrop:
     case MoveStep::Kind::kCancel:
     case MoveStep::Kind::kSizes:
+    case MoveStep::Kind::kReclaim:
       break;
   }
 }
@@ -87,7 +91,7 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
 bool DecodeMoveStep(std::string_view from, MoveStep* step) {
   *step = {};
   uint8_t kind = 0;
-  if (!GetByte(&from, static_cast<uint8_t>(MoveStep::Kind::kArrived), &kind) ||
+  if (!GetByte(&from, static_cast<uint8_t>(MoveStep::Kind::kHolds), &kind) ||
       !GetFixed64(&from, &step->cluster_id) || !GetVarint64(&from, &step->job) ||
       !GetVarint64(&from, &step->floor) || step->job == 0)
     return false;
@@ -112,6 +116,9 @@ bool DecodeMoveStep(std::string_view from, MoveStep* step) {
              GetVarint64(&from, &step->record_next);
       step->stamp = static_cast<int64_t>(stamp);
       break;
+    case MoveStep::Kind::kHolds:
+      read = DecodeMoveOut(&from, &step->out);
+      break;
     case MoveStep::Kind::kSplit:
       read = DecodeMoveOut(&from, &step->out) && GetText(&from, &step->ops);
       break;
@@ -126,6 +133,7 @@ bool DecodeMoveStep(std::string_view from, MoveStep* step) {
     case MoveStep::Kind::kDrop:
     case MoveStep::Kind::kCancel:
     case MoveStep::Kind::kSizes:
+    case MoveStep::Kind::kReclaim:
       break;
   }
   return read && from.empty();

@@ -10,6 +10,8 @@
 //   kCancel  set 0 -> donor        it is not to move, if it has not been given yet
 //   kSizes   set 0 -> any          how much do its tablets have? (balance_plan.h)
 //   kSplit   set 0 -> owner        the tablet is to be cut at a key
+//   kReclaim set 0 -> donor        the recipient is lost for good: the tablet is yours as it was
+//   kHolds   set 0 -> any          has it anything of a range? (cluster/adoption.h)
 //
 // and what they say while the home of a feed moves, whose number is then that of the job
 // (server/feed_homes.h):
@@ -26,6 +28,7 @@
 //           kPart   from v, part, ops b
 //           kOwn    from v, part, stamp v, next record number v
 //           kSplit  move out, key b
+//           kHolds  move out
 //           kGroups catalog v, from v, behind u8, name b
 //           kArrived catalog v
 //   answer  code u8, end u8, given u8, state b, bytes v, behind v, move in b, text b
@@ -50,7 +53,9 @@ struct MoveStep {
     kSizes = 6,
     kSplit = 7,
     kGroups = 8,
-    kArrived = 9
+    kArrived = 9,
+    kReclaim = 10,
+    kHolds = 11
   };
   Kind kind{Kind::kJob};
   uint64_t cluster_id{0};
@@ -67,6 +72,9 @@ struct MoveStep {
   int64_t stamp{0};
   uint64_t record_next{0};
 };
+
+// Of a recipient that deletes what another attempt has left: it comes further with each answer.
+inline constexpr std::string_view kPurgingText{"purging"};
 
 struct MoveAnswer {
   enum class Code : uint8_t {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "cluster/lost_rows.h"
 
 namespace cellar {
 namespace {
@@ -65,7 +66,8 @@ uint64_t LastJobOf(const TabletMoves& moves) {
 
 std::vector<MapFault> FindOwnershipFaults(
     const std::map<uint64_t, std::string>& tables,
-    const std::map<uint64_t, const ReportedState*>& reports_by_number) {
+    const std::map<uint64_t, const ReportedState*>& reports_by_number,
+    const std::map<uint64_t, TabletsByTable>& lost) {
   Claims claims;
   for (const auto& [id, name] : tables) {
     TableClaims& claimed = claims[id];
@@ -73,6 +75,7 @@ std::vector<MapFault> FindOwnershipFaults(
     for (const auto& [number, report] : reports_by_number)
       claimed.sets.push_back({number, OwnedOf(id, *report, reports_by_number)});
   }
+  AddLost(lost, &claims);
   std::vector<MapFault> faults = FindFaults(MapCache(), claims);
   std::erase_if(faults, [](const MapFault& fault) {
     return fault.kind != MapFault::Kind::kHole && fault.kind != MapFault::Kind::kOverlap;
@@ -131,7 +134,8 @@ ReturnVerdict ReturningSets::DecideAll(const Director& director) const {
   }
   for (const auto& [number, report] : reports)
     verdict.last_job = std::max(verdict.last_job, LastJobOf(report->state.moves));
-  if (verdict.why.empty()) verdict.faults = FindOwnershipFaults(director.tables, reports);
+  if (verdict.why.empty())
+    verdict.faults = FindOwnershipFaults(director.tables, reports, director.lost);
   if (!verdict.why.empty() || !verdict.faults.empty()) verdict.open.clear();
   std::sort(verdict.open.begin(), verdict.open.end(),
             [](const auto& a, const auto& b) { return a.number < b.number; });

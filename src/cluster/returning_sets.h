@@ -61,6 +61,8 @@ class ReturningSets {
     const std::map<uint64_t, std::string>& tables;
     // What the map says of a set.
     const std::map<uint64_t, TabletsByTable>& mapped;
+    // What was lost with sets before (lost_rows.h): no set needs to have it.
+    const std::map<uint64_t, TabletsByTable>& lost;
     uint64_t kept_from{0};  // changes of the schema from there on can be told; 0: none are kept
   };
   // O(tablets). REQUIRES: the own state is of set 0.
@@ -79,9 +81,10 @@ class ReturningSets {
 uint64_t LastJobOf(const TabletMoves& moves);
 
 // Where sets own rows twice or not at all, by what each says: a tablet that was given away is its
-// donor's until the recipient has it.
+// donor's until the recipient has it. What is `lost` is nobody's.
 std::vector<MapFault> FindOwnershipFaults(
     const std::map<uint64_t, std::string>& tables,
-    const std::map<uint64_t, const ReportedState*>& reports_by_number);
+    const std::map<uint64_t, const ReportedState*>& reports_by_number,
+    const std::map<uint64_t, TabletsByTable>& lost);
 
 }  // namespace cellar

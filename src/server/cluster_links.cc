@@ -421,7 +421,8 @@ class ClusterLinks::Down final : public PeerHandler {
       const auto row = std::find_if(sets.begin(), sets.end(),
                                     [this](const auto& each) { return each.id == set_id_; });
       const bool is_its = row != sets.end() && row->number == state.set && row->number != 0;
-      if (report.leads && !was_removed && IsReplaced(state, sets))
+      const bool closes = was_removed ? !tablets.empty() : IsReplaced(state, sets);  // given up
+      if (report.leads && closes)
         Say(FrameKind::kMap, std::string(1, static_cast<char>(MapPart::kReplaced)));
       if (is_its && report.leads) {
         links_.host_.services().cluster_map.TakeClaims(

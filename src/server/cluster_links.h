@@ -67,6 +67,7 @@ class ClusterLinks final : public DirectorDesk,
   std::optional<std::string> WhoLacksUsers() const override;
   const std::vector<std::string>& Returns() const override { return returns_.news(); }
   void OnAdmitted() override;
+  bool IsHere(uint64_t set) const override { return LeaderOf(set) != nullptr; }
 
  private:
   class Up;

@@ -214,7 +214,7 @@ CommandPassing::Outcome CommandLinks::TryPass(PassedClient* client, const Comman
         client, [&] { return LateText(*client, kOwnSet, doing); }, error);
   if (EndsWatched(session, command) && LostWatches(session, client)) return EndWatches(client);
   CommandRoute route = host_.routes() ? Route(session, command, args) : CommandRoute();
-  if (route.Is(CommandRoute::Kind::kSeveral)) {
+  if (route.Is(CommandRoute::Kind::kSeveral) || route.Is(CommandRoute::Kind::kLost)) {
     *error = std::move(route.error);
     return Outcome::kRefused;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "cluster/lost_rows.h"
 #include "commands/config/config.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/session/services.h"
@@ -37,7 +38,8 @@ void CommandLinks::UpdateRoutes() {
     awaits = !cluster.active() && !host_.services().config.cluster_join.empty() &&
              CatalogChanges::WhatIsHere(host_.store().engine()).empty();
     routes = cluster.active() &&
-             (cluster.set != 0 || host_.services().cluster_map.Sets(host_.store()).size() > 1);
+             (cluster.set != 0 || host_.services().cluster_map.Sets(host_.store()).size() > 1 ||
+              host_.services().cluster_map.Current(host_.store()).has_lost());
     // Before anything is read: who has just begun again must not answer by itself what others may
     // have changed meanwhile.
     SetClusterReadsDefault(&host_.services().config, cluster.active());
@@ -168,6 +170,7 @@ std::string CommandLinks::LateText(const PassedClient& client, uint64_t number, 
 }
 
 std::string CommandLinks::LateText(uint64_t number) const {
+  if (IsLost(number)) return LostRowsText(number);
   if (number == own_set()) {
     const bool known = set() != nullptr && set()->KnownLeader().has_value();
     return fmt::format("CLUSTERDOWN no leader: set {}: {}", number,

@@ -103,6 +103,7 @@ void FeedHomes::OnTurn() {
   for (const uint64_t id : ids) {
     const Feed* const feed = store.engine().feeds().FindById(id);
     busy_ = busy_ || feed->home.from.has_value();
+    if (directs && LeaveLost(*feed)) continue;
     if (!feed->home.from) {
       LeaveDraining(*feed);
     } else if (feed->home.set == own && feed->home.awaits) {
@@ -189,6 +190,23 @@ void FeedHomes::StepSettling(const Feed& feed) {
     asked_.erase(id);
   else
     asked.next_micros = now() + kHomeRetryMicros;
+}
+
+bool FeedHomes::LeaveLost(const Feed& feed) {
+  Store& store = host_.store();
+  ClusterMap& map = host_.services().cluster_map;
+  const std::optional<uint64_t> from = feed.home.from;
+  const bool is_there = map.Has(store, feed.home.set);
+  if (is_there && (!from || map.Has(store, *from))) return false;
+  uint64_t to = feed.home.set;
+  if (!is_there) to = from && map.Has(store, *from) ? *from : map.NextHome(store.engine().feeds());
+  const uint64_t lost = is_there ? *from : feed.home.set;
+  const std::string name = feed.name;
+  if (!CatalogChanges(store).MoveHome(feed, {.set = to}).ok()) return true;
+  const ClusterTelling telling(host_);
+  (void)MoveJobs::Tell(store, fmt::format("set {} is home to the groups of feed {}", to, name),
+                       fmt::format("set {}, and what it alone had of them, is lost", lost));
+  return true;
 }
 
 void FeedHomes::LeaveDraining(const Feed& feed) {

@@ -12,6 +12,10 @@
 // leads goes on from what its set has logged: S has its groups until all is over, and who begins
 // anew takes each again in place of what it has.
 //
+// Groups whose home is a set that was given up (CLUSTER REMOVE FORCE) are lost with it: set 0 says
+// which set is home from then on. Those on their way to it stay where they are, and of those on
+// their way from it, what has come is what there is.
+//
 // The calls are steps as of moving tablets (cluster/move_steps.h).
 #pragma once
 
@@ -59,6 +63,7 @@ class FeedHomes {
   void StepArrival(const Feed& feed);
   void StepSettling(const Feed& feed);
   void LeaveDraining(const Feed& feed);
+  bool LeaveLost(const Feed& feed);
 
   Host& host_;
   MoveCalls calls_;

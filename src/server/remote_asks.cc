@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "cluster/lost_rows.h"
 #include "commands/config/config.h"
 #include "commands/session/services.h"
 #include "commands/session/session.h"
@@ -144,6 +145,9 @@ void RemoteAsks::Try(AskedCall* call) {
   const int64_t patience_micros = host_.services().config.cluster_wait * 1000;
   // Who leads may send it back again and again: that ends, too.
   const bool late = call->since_micros != 0 && now - call->since_micros >= patience_micros;
+  // Nobody comes to have it while it waits.
+  if (!call->is_for_node() && IsLost(call->target()))
+    return call->End(State::kFailed, late_text_(call->target()));
   if (late && call->is_for_node()) return call->End(State::kFailed, {});
   if (late) return call->End(State::kFailed, late_text_(call->target()));
   EntryLink* const link =

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/os/log.h"
+#include "cluster/lost_rows.h"
 #include "commands/cluster/cluster_part.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/session/services.h"
@@ -31,7 +32,10 @@ std::map<uint64_t, std::string> TableNames(const Engine& engine) {
 
 std::string SetReturns::ClosedText() const {
   const ClusterState& cluster = host_.store().engine().cluster();
-  if (is_replaced_) return fmt::format("another replica set is set {} by now", cluster.set);
+  if (is_replaced_) {
+    return fmt::format("this replica set is set {} no more: it was removed, or another one is",
+                       cluster.set);
+  }
   if (cluster.set == 0 && !news_.empty()) return news_.front();
   return fmt::format("the cluster decides what set {} owns", cluster.set);
 }
@@ -103,11 +107,13 @@ bool SetReturns::Direct() {
   const ReportedState own{.state = engine.cluster(), .tablets = OwnTablets(engine)};
   const std::map<uint64_t, std::string> names = TableNames(engine);
   const std::map<uint64_t, TabletsByTable> mapped = services.cluster_map.Mapped(store);
+  const std::map<uint64_t, TabletsByTable> lost = LostOf(services.cluster_map.Current(store));
   const ReturnVerdict verdict = sets_.Decide({.set_id = set_id_,
                                               .own = own,
                                               .rows = rows,
                                               .tables = names,
                                               .mapped = mapped,
+                                              .lost = lost,
                                               .kept_from = MapTables(store).FirstChange()});
   const std::vector<std::string> before = std::exchange(news_, verdict.why);
   for (std::string& text : services.cluster_map.TextsOf(store, verdict.faults))

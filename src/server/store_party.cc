@@ -249,6 +249,7 @@ Status StoreParty::Done(uint64_t job) {
   return Logged(MoveTrials::Step::kDone, changes().Done(job));
 }
 Status StoreParty::Cancel(uint64_t job) { return changes().Cancel(job); }
+Status StoreParty::Reclaim(uint64_t job) { return changes().Reclaim(job); }
 Status StoreParty::Raise(uint64_t floor) { return changes().Raise(floor); }
 Status StoreParty::Stage(uint64_t job, const MoveIn& move) {
   return Logged(MoveTrials::Step::kStage, changes().Stage(job, move));

@@ -50,6 +50,7 @@ class StoreParty final : public MoveParty {
   Status Give(uint64_t job) override;
   Status Done(uint64_t job) override;
   Status Cancel(uint64_t job) override;
+  Status Reclaim(uint64_t job) override;
   Status Raise(uint64_t floor) override;
   Status Stage(uint64_t job, const MoveIn& move) override;
   Status Fill(uint64_t job, const MovePart& part, std::string_view ops) override;

@@ -8,6 +8,7 @@
 #include "base/os/log.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
+#include "cluster/lost_rows.h"
 #include "cluster/map_tables.h"
 #include "commands/config/cluster_options.h"
 #include "commands/session/services.h"
@@ -132,6 +133,7 @@ BalanceInput TabletBalancer::MakeInput() {
     const Table* const table = store.TableById(id);
     if (table == nullptr) continue;
     for (const MapEntry& entry : mapped.tablets) {
+      if (IsLost(entry.set)) continue;
       BalanceInput::Tablet& tablet = input.tablets.emplace_back();
       tablet.table_id = id;
       tablet.tablet = {entry.begin, entry.end, entry.epoch};

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/os/log.h"
+#include "cluster/lost_rows.h"
 #include "commands/cluster/cluster_part.h"
 #include "commands/session/services.h"
 #include "replica/replication.h"
@@ -245,6 +246,8 @@ void TabletMover::StepJobs() {
   // Another director must not give the number of a job that a set has heard of to another one.
   const Table* const table = MapTables(store).jobs();
   if (table == nullptr || host_.released_lsn() < table->last_lsn()) return;
+  // Nor must a set that it does not know to be lost be lost to others.
+  if (host_.released_lsn() < MapTables(store).sets().last_lsn()) return;
   floor_ = jobs.Floor(store);
   std::vector<uint64_t> running;
   for (const auto& [number, job] : all)
@@ -277,22 +280,67 @@ void TabletMover::StepJob(const MoveJob& job, Ordered* ordered) {
     ordered->why = fmt::format("no progress for {} s", Patience() / 1'000'000) +
                    (ordered->progress.why.empty() ? std::string() : ": " + ordered->progress.why);
   }
-  const bool drops = known->state == MoveJob::State::kCancelling;
-  const auto& sets = host_.services().cluster_map.Sets(host_.store());
-  const bool is_gone = drops && std::none_of(sets.begin(), sets.end(), [&job](const auto& set) {
-                         return set.number == job.to;
-                       });
-  if (is_gone) {
-    (void)host_.services().move_jobs.Note(host_.store(), job.number, MoveJob::State::kCancelled,
-                                          {});
+  AskOf(*known, ordered);
+}
+
+bool TabletMover::IsOfCluster(uint64_t set) const {
+  return host_.services().cluster_map.Has(host_.store(), set);
+}
+
+// Of a set that is lost nothing is asked: what had begun with it as donor comes no more, and what
+// was to go to it stays.
+void TabletMover::AskOf(const MoveJob& job, Ordered* ordered) {
+  const bool is_adoption = IsLost(job.from);
+  const bool drops = job.state == MoveJob::State::kCancelling;
+  if (drops && !IsOfCluster(job.to)) return Note(job, MoveJob::State::kCancelled, {}, ordered);
+  if (is_adoption && !drops && ordered->cancel)
+    return Note(job, MoveJob::State::kCancelling, ordered->why, ordered);
+  if (!is_adoption && !drops && !IsOfCluster(job.from)) {
+    return Note(job, MoveJob::State::kCancelling, fmt::format("set {} is lost", job.from), ordered);
+  }
+  if (!is_adoption || drops) {
+    ordered->ticket = calls_.Ask(drops ? job.to : job.from, StepOf(job, *ordered));
     return;
   }
-  ordered->ticket = calls_.Ask(drops ? job.to : job.from, StepOf(*known, *ordered));
+  std::vector<uint64_t> sets;
+  for (const auto& set : host_.services().cluster_map.Sets(host_.store()))
+    sets.push_back(set.number);
+  Adoption::Question question = ordered->adoption.Next(job, sets, party_.catalog());
+  question.step.cluster_id = party_.cluster_id();
+  question.step.floor = floor_;
+  ordered->progress.state = "adopting";
+  ordered->ticket = calls_.Ask(question.set, question.step);
+}
+
+void TabletMover::Note(const MoveJob& job, MoveJob::State state, std::string why,
+                       Ordered* ordered) {
+  const Status noted =
+      host_.services().move_jobs.Note(host_.store(), job.number, state, std::move(why));
+  if (!noted.ok()) {
+    ordered->progress.why = noted.text();
+    return;
+  }
+  ordered->next_micros = 0;
+  if (state == MoveJob::State::kDone) party_.StopIfToldTo(MoveTrials::Step::kMap);
+  host_.WakeTasks();
+  balancer_.Hurry();
+}
+
+// Whether the director has not heard yet that the set has it: until then nobody is sent there, and
+// others might be let have it, too.
+bool TabletMover::IsStillLost(const MoveJob& job) const {
+  const MapEntry* const entry = host_.services()
+                                    .cluster_map.Current(host_.store())
+                                    .FindTablet(job.table_id, job.tablet.begin);
+  const bool is_there = host_.store().TableById(job.table_id) != nullptr;
+  return is_there && (entry == nullptr ? IsLost(job.from) : IsLost(entry->set)) &&
+         IsOfCluster(job.to);
 }
 
 MoveStep TabletMover::StepOf(const MoveJob& job, const Ordered& ordered) const {
   MoveStep step;
   step.kind = job.state == MoveJob::State::kCancelling ? MoveStep::Kind::kDrop
+              : !IsOfCluster(job.to)                   ? MoveStep::Kind::kReclaim
               : ordered.cancel                         ? MoveStep::Kind::kCancel
                                                        : MoveStep::Kind::kJob;
   step.cluster_id = party_.cluster_id();
@@ -304,8 +352,15 @@ MoveStep TabletMover::StepOf(const MoveJob& job, const Ordered& ordered) const {
 }
 
 void TabletMover::TakeAnswer(const MoveJob& job, const MoveAnswer& answer, Ordered* ordered) {
-  MoveJobs& jobs = host_.services().move_jobs;
   const bool drops = job.state == MoveJob::State::kCancelling;
+  if (IsLost(job.from) && !drops && answer.code != MoveAnswer::Code::kEnded) {
+    ordered->adoption.Take(answer);
+    ordered->progress.why = answer.text;
+    const bool purges = answer.text == kPurgingText;
+    if (purges || answer.code == MoveAnswer::Code::kOk) ordered->moved_micros = now();
+    if (purges || answer.code != MoveAnswer::Code::kWait) ordered->next_micros = 0;
+    return;
+  }
   switch (answer.code) {
     case MoveAnswer::Code::kOk: {
       const bool further =
@@ -321,14 +376,11 @@ void TabletMover::TakeAnswer(const MoveJob& job, const MoveAnswer& answer, Order
         state = MoveJob::State::kDone;
       else if (!drops)
         state = MoveJob::State::kCancelling;
-      const std::string why = !ordered->why.empty() ? ordered->why : answer.text;
-      const Status noted = jobs.Note(host_.store(), job.number, state, why);
-      if (!noted.ok()) ordered->progress.why = noted.text();
-      ordered->next_micros = 0;
-      if (!noted.ok()) return;
-      if (state == MoveJob::State::kDone) party_.StopIfToldTo(MoveTrials::Step::kMap);
-      host_.WakeTasks();
-      balancer_.Hurry();
+      if (state == MoveJob::State::kDone && IsStillLost(job)) {
+        ordered->progress.why = "the director has not heard yet that the set has it";
+        return;
+      }
+      Note(job, state, !ordered->why.empty() ? ordered->why : answer.text, ordered);
       return;
     }
     default:

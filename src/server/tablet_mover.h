@@ -3,6 +3,7 @@
 // set does not own any more, and as the director it asks donors what has become of their jobs.
 //
 //   director  jobs (cluster/move_jobs.h) --kJob, kCancel--> donor      --kDrop--> recipient
+//             adoptions (cluster/adoption.h) --kHolds--> all, --kBegin, kPart, kOwn--> recipient
 //   donor     MoveDonor ----kBegin, kPart, kOwn----> recipient
 //
 // All it knows may be lost: what counts is logged.
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 
+#include "cluster/adoption.h"
 #include "cluster/move_desk.h"
 #include "cluster/move_jobs.h"
 #include "cluster/move_protocol.h"
@@ -79,6 +81,7 @@ class TabletMover final : public MoveDesk {
     int64_t moved_micros{0};  // it has come further then
     bool cancel{false};
     std::string why{};
+    Adoption adoption{};  // of a job without a donor
   };
 
   SetNode* set() const;
@@ -94,6 +97,10 @@ class TabletMover final : public MoveDesk {
   void StepJobs();
   void StepJob(const MoveJob& job, Ordered* ordered);
   void TakeAnswer(const MoveJob& job, const MoveAnswer& answer, Ordered* ordered);
+  void AskOf(const MoveJob& job, Ordered* ordered);
+  void Note(const MoveJob& job, MoveJob::State state, std::string why, Ordered* ordered);
+  bool IsOfCluster(uint64_t set) const;
+  bool IsStillLost(const MoveJob& job) const;
   MoveStep StepOf(const MoveJob& job, const Ordered& ordered) const;
 
   Host& host_;

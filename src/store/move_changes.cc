@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
+#include "engine/state/owned_tablets.h"
 #include "store/catalog_changes.h"
 #include "store/policy_changes.h"
 #include "store/range_delete.h"
@@ -207,6 +208,27 @@ Status MoveChanges::Give(uint64_t job) { return Log(MutationOp::kMoveGive, job);
 Status MoveChanges::Done(uint64_t job) { return Log(MutationOp::kMoveDone, job); }
 
 Status MoveChanges::Cancel(uint64_t job) { return Log(MutationOp::kMoveCancel, job); }
+
+Status MoveChanges::Reclaim(uint64_t job) {
+  const Engine& engine = *store_.engine_;
+  ClusterState state = engine.cluster();
+  TabletsByTable tablets = OwnedTabletsOf(engine);
+  const MoveOut* const found = state.moves.FindOut(job);
+  const Status wrong = Status::Error(ErrorCode::kCorruption, "it was not given away");
+  if (found == nullptr) return wrong;
+  const MoveOut move = *found;
+  Tablet tablet = move.tablet;
+  tablet.epoch += 2;
+  const auto owned = tablets.find(move.table_id);
+  if (owned == tablets.end() || !state.moves.Reclaim(job)) return wrong;
+  owned->second = WithTablet(*owned->second, tablet);
+  if (owned->second == nullptr) return wrong;
+  std::string bytes;
+  EncodeClusterState(state, tablets, &bytes);
+  store_.BeginMutation();
+  store_.mutation_.SetTablets(bytes);
+  return Commit(move.table_id);
+}
 
 Status MoveChanges::Raise(uint64_t floor) { return Log(MutationOp::kFloor, floor); }
 

@@ -41,6 +41,9 @@ class MoveChanges {
   Status Give(uint64_t job);
   Status Done(uint64_t job);
   Status Cancel(uint64_t job);  // also the recipient's
+  // What is given is the set's own again, as it was then, with an epoch above the one that the
+  // recipient had it with. REQUIRES: the recipient is lost for good.
+  Status Reclaim(uint64_t job);
   Status Raise(uint64_t floor);
 
   // --- the recipient

@@ -326,6 +326,17 @@ class Simulation::Party final : public MoveParty {
   Status Cancel(uint64_t job) override {
     return Do([&](State* state) { return state->moves.Cancel(job); });
   }
+  Status Reclaim(uint64_t job) override {
+    return Do([&](State* state) {
+      const MoveOut* const found = state->moves.FindOut(job);
+      if (found == nullptr) return false;
+      Tablet tablet = found->tablet;
+      tablet.epoch += 2;
+      if (!state->moves.Reclaim(job)) return false;
+      state->owned = WithTablet(*state->owned, tablet);
+      return state->owned != nullptr;
+    });
+  }
   Status Raise(uint64_t floor) override {
     return Do([&](State* state) {
       if (process_.simulation.fault_ != Fault::kForgetEnded) return state->moves.Raise(floor);

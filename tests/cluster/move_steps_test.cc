@@ -16,6 +16,7 @@ using namespace cellar;  // NOLINT(google-build-using-namespace)
 class Set final : public MoveParty {
  public:
   TabletMoves state;
+  bool owns_part{false};
 
   const TabletMoves& moves() const override { return state; }
   uint64_t cluster_id() const override { return 1; }
@@ -24,7 +25,7 @@ class Set final : public MoveParty {
   uint32_t term() const override { return 1; }
   bool HasTable(uint64_t) const override { return true; }
   bool Owns(uint64_t, const Tablet&) const override { return false; }
-  bool OwnsPart(uint64_t, const Tablet&) const override { return false; }
+  bool OwnsPart(uint64_t, const Tablet&) const override { return owns_part; }
   std::string WhyKept(const MoveOut&) const override { return {}; }
   std::string WhyNoRoom() const override { return {}; }
   bool RowsAreHeld(uint64_t) const override { return false; }
@@ -35,6 +36,7 @@ class Set final : public MoveParty {
   Status Give(uint64_t job) override { return Did(state.Give(job)); }
   Status Done(uint64_t job) override { return Did(state.Done(job)); }
   Status Cancel(uint64_t job) override { return Did(state.Cancel(job)); }
+  Status Reclaim(uint64_t job) override { return Did(state.Reclaim(job)); }
   Status Raise(uint64_t floor) override { return Did(state.Raise(floor)); }
   Status Stage(uint64_t job, const MoveIn& move) override { return Did(state.Stage(job, move)); }
   Status Fill(uint64_t, const MovePart&, std::string_view) override { return Did(false); }
@@ -76,6 +78,62 @@ TEST_CASE("of a job that is forgotten nobody is told that it was cancelled", "[m
   }
   REQUIRE(set.state.floor() == 5);
   REQUIRE(set.state.ended().empty());
+}
+
+TEST_CASE("what was given to a set that is lost is taken back once, and nothing else is",
+          "[moves]") {
+  Set set;
+  const MoveOut move{.table_id = 1, .tablet = {"a", "b", 1}, .to = 3, .given = false};
+  REQUIRE(set.state.Begin(5, move));
+  REQUIRE(set.state.Begin(6, {.table_id = 1, .tablet = {"b", "c", 1}, .to = 3, .given = false}));
+  REQUIRE(set.state.Give(5));
+  const auto reclaimed = [&set](uint64_t job) {
+    const MoveAnswer answer = AnswerMoveStep(set, StepOf(MoveStep::Kind::kReclaim, job, 0));
+    CHECK(answer.code == MoveAnswer::Code::kEnded);
+    return answer.end == MoveEnd::kCancelled;
+  };
+  for (int i = 0; i < 2; ++i) {
+    CHECK(reclaimed(5));
+    CHECK(reclaimed(6));  // what is not given yet is cancelled
+    CHECK(reclaimed(7));  // and what is not known never begins
+  }
+  CHECK(set.state.out().empty());
+  CHECK(set.state.ended().size() == 3);
+  REQUIRE(set.state.Begin(8, move));
+  REQUIRE(set.state.Give(8));
+  REQUIRE(set.state.Done(8));
+  CHECK_FALSE(reclaimed(8));  // the other set has had it
+}
+
+TEST_CASE("a set denies rows only if nothing of them is here, or may come", "[moves]") {
+  Set set;
+  MoveStep step = StepOf(MoveStep::Kind::kHolds, 9, 0);
+  step.out = {.table_id = 1, .tablet = {"b", "m", 4}, .to = 1, .given = false};
+  std::string bytes;
+  EncodeMoveStep(step, &bytes);
+  MoveStep read;
+  REQUIRE(DecodeMoveStep(bytes, &read));
+  const auto denies = [&] { return AnswerMoveStep(set, read).code == MoveAnswer::Code::kOk; };
+  CHECK(denies());
+  set.owns_part = true;
+  CHECK_FALSE(denies());
+  set.owns_part = false;
+  REQUIRE(set.state.Begin(5, {.table_id = 1, .tablet = {"l", "", 1}, .to = 3, .given = false}));
+  REQUIRE(set.state.Give(5));
+  CHECK_FALSE(denies());
+  REQUIRE(set.state.Done(5));
+  CHECK(denies());
+  MoveIn stage{.table_id = 1, .tablet = {"", "c", 2}, .from = 1, .attempt = 1};
+  REQUIRE(set.state.Stage(6, stage));
+  CHECK_FALSE(denies());
+  REQUIRE(set.state.Cancel(6));
+  stage.table_id = 2;
+  REQUIRE(set.state.Stage(7, stage));
+  CHECK(denies());
+  // What it is about to have by this very job counts for nothing.
+  stage.table_id = 1;
+  REQUIRE(set.state.Stage(9, stage));
+  CHECK(denies());
 }
 
 TEST_CASE("a donor cannot push the clock of a recipient to the end of time", "[moves]") {

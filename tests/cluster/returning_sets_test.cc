@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "cluster/lost_rows.h"
 
 namespace returning_sets_test {
 
@@ -22,6 +23,7 @@ struct World {
   std::vector<MapTables::SetRow> rows;
   std::map<uint64_t, std::string> tables{{kTable, "0/t"}};
   std::map<uint64_t, TabletsByTable> mapped;
+  std::map<uint64_t, TabletsByTable> lost;
   ReturningSets returning;
 
   explicit World(size_t sets, uint64_t catalog = 9) : states(sets) {
@@ -48,6 +50,7 @@ struct World {
                              .rows = rows,
                              .tables = tables,
                              .mapped = mapped,
+                             .lost = lost,
                              .kept_from = kept_from});
   }
 };
@@ -69,6 +72,21 @@ TEST_CASE("All sets of a cut are opened together, and none before", "[returns]")
   REQUIRE(world.Ask(true).open == All(3));
   world.returning.Lost(IdOf(1, true));
   REQUIRE(world.Ask(true).open.empty());
+}
+
+TEST_CASE("What was lost before the cut is nobody's, and no set is waited for with it",
+          "[returns]") {
+  World world(3);
+  world.ToCut(9);
+  world.states[2].tablets[kTable] = Tablets::Make({{"d", "", 2}});
+  world.Come(1);
+  world.Come(2);
+  REQUIRE(world.Ask(true).faults.size() == 1);
+  // A part of it somebody has by the cut, though the map did not know yet.
+  world.lost[LostWith(4)][kTable] = Tablets::Make({{"b", "f", 7}});
+  REQUIRE(world.Ask(true).open == All(3));
+  world.lost[LostWith(4)][kTable] = Tablets::Make({{"ca", "f", 7}});
+  REQUIRE(world.Ask(true).faults.size() == 1);
 }
 
 TEST_CASE("What is not of the cut is named, and opens nothing", "[returns]") {

@@ -87,6 +87,7 @@ class Routes : public Fixture {
         return "set " + std::to_string(route.set);
       case CommandRoute::Kind::kUnknown:
         return "unknown: " + route.error;
+      case CommandRoute::Kind::kLost:
       case CommandRoute::Kind::kSeveral:
         return route.error;
     }

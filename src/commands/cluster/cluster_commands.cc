@@ -193,6 +193,16 @@ void CmdClusterRemove(CommandContext& ctx) {
   if (forces && (ctx.args.size() > 4 || !EqualsIgnoreCase(ctx.args[3], "FORCE")))
     return ctx.Fail(UnexpectedWord(ctx.args[3], "FORCE"));
   ChangeSet(ctx, [&ctx, forces](ClusterMap& map, uint64_t set, std::string why) {
+    const bool is_here = ctx.host.services().director->IsHere(set);
+    if (forces && !is_here && set != 0)
+      return map.GiveUp(ctx.store(), ctx.host.replication().term(), set, std::move(why));
+    if (!is_here && set != 0 && map.Has(ctx.store(), set)) {
+      return Status::Error(
+          ErrorCode::kTryAgain,
+          fmt::format("set {} is away. If it is lost for good, with all that it owns: CLUSTER "
+                      "REMOVE {} FORCE",
+                      set, set));
+    }
     for (const auto& [number, job] : ctx.host.services().move_jobs.All(ctx.store())) {
       const bool is_dropped = job.state == MoveJob::State::kCancelling && job.to == set;
       if (!job.ended() && !is_dropped && (job.from == set || job.to == set)) {

@@ -1,8 +1,10 @@
 // See cluster_part.h.
 #include "commands/cluster/cluster_part.h"
 
+#include "cluster/lost_rows.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/arguments/syntax_error.h"
+#include "commands/cluster/command_route.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
@@ -61,6 +63,11 @@ bool ClusterPart::IsOfCluster(CommandContext& ctx) {
   if (IsInCluster(ctx.host)) return true;
   ctx.Fail(kClusterDisabled);
   return false;
+}
+
+Status ClusterPart::CheckAllThere(Host& host, const Table& table) {
+  if (!IsInCluster(host)) return Status::Ok();
+  return cellar::CheckAllThere(MapOf(host), table.id(), table.shown_name());
 }
 
 Result<uint64_t> ClusterPart::CountAsked(Arguments words) {

@@ -11,6 +11,7 @@
 namespace cellar {
 
 class Host;
+class Table;
 struct CommandContext;
 
 inline constexpr std::string_view kClusterDisabled{
@@ -41,6 +42,8 @@ class ClusterPart {
   static bool IsOfCluster(CommandContext& ctx);
   // Whether this node is the leader of set 0, so that its map is kept here.
   static bool Directs(Host& host);
+  // CLUSTERDOWN if rows of the table were lost with a set, as far as this node knows.
+  static Status CheckAllThere(Host& host, const Table& table);
   // [COUNT n] of what is told newest first; ten where nothing is said.
   static Result<uint64_t> CountAsked(Arguments words);
 };

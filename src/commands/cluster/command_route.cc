@@ -13,6 +13,7 @@
 #include "base/text/ascii.h"
 #include "base/text/quote.h"
 #include "cluster/cluster_map.h"
+#include "cluster/lost_rows.h"
 #include "cluster/set_directory.h"
 #include "commands/arguments/scan_cursor.h"
 #include "commands/catalog/command_keys.h"
@@ -136,6 +137,8 @@ class RouteFinder {
     }
     const MapEntry* const entry =
         sources_.map == nullptr ? nullptr : sources_.map->FindTablet(table.id(), key);
+    if (entry != nullptr && IsLost(entry->set))
+      return {Kind::kLost, 0, 0, LostRowText(table.shown_name(), row, entry->set)};
     if (entry != nullptr && !Contradicts(entry->set)) return Set(entry->set, entry->epoch);
     return Unknown(fmt::format("TRYAGAIN the map does not say who owns row {} of table {}",
                                Quote(row), Quote(table.shown_name())));
@@ -205,6 +208,11 @@ class RouteFinder {
     *sets = owners.size();
     if (owners.size() > 1) return {Kind::kSeveral, 0, 0, {}};
     const MapEntry& first = mapped->tablets.front();
+    if (IsLost(first.set)) {
+      return {Kind::kLost, 0, 0,
+              fmt::format("CLUSTERDOWN all rows of table {} are lost with set {}",
+                          Quote(table.shown_name()), SetNumber(first.set))};
+    }
     const bool one = mapped->tablets.size() == 1;
     return Contradicts(first.set) ? unknown() : Set(first.set, one ? first.epoch : 0);
   }

@@ -36,6 +36,7 @@ struct CommandRoute {
     kHere,     // it concerns no set more than another: answered as without a cluster
     kSet,      // `set`, perhaps the own one
     kSeveral,  // rows of several sets: `error`, unless the command is one that scatters
+    kLost,     // nobody has them any more: `error`
     kUnknown,  // the map does not say, perhaps yet: `error`, once nobody waits any longer
   };
   Kind kind{Kind::kHere};

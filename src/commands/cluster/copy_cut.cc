@@ -106,6 +106,7 @@ class CopyTask final : public Task {
     if (source == nullptr) {
       return Status::Error(ErrorCode::kNoSnapshot, "the snapshot was dropped while it was copied");
     }
+    RETURN_IF_ERROR(ClusterPart::CheckAllThere(host_, *source));
     change_ =
         FrozenTables(store).Copy(*source, frozen_.value_or(0), copy_.keyspace, copy_.name,
                                  copy_.replace ? Store::Overwrite::kYes : Store::Overwrite::kNo);

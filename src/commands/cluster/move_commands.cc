@@ -11,6 +11,7 @@
 
 #include "base/text/quote.h"
 #include "cluster/balance_plan.h"
+#include "cluster/lost_rows.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/arguments/syntax_error.h"
 #include "commands/cluster/cluster_part.h"
@@ -148,7 +149,10 @@ void ReplyJob(ReplyWriter& reply, const MoveJob& job, const MoveProgress& progre
   reply.Bulk("end");
   reply.Bulk(text(job.tablet.end));
   reply.Bulk("from");
-  reply.Unsigned(job.from);
+  if (job.from == LostWith(0))
+    reply.Null();
+  else
+    reply.Unsigned(SetNumber(job.from));
   reply.Bulk("to");
   reply.Unsigned(job.to);
   reply.Bulk("state");
@@ -191,6 +195,8 @@ void CmdTabletMove(CommandContext& ctx) {
     return ctx.Fail(fmt::format("TRYAGAIN the map does not say who owns row {} of table {}",
                                 Quote(request.row), Quote(table->name())));
   }
+  if (IsLost(entry->set))
+    return ctx.Fail(LostRowText(table->shown_name(), request.row, entry->set));
   if (entry->set == request.to)
     return ctx.Fail(fmt::format("ERR the tablet is set {}'s already", request.to));
   if (const std::string why = WhyNotNow(ctx, request.to); !why.empty()) return ctx.Fail(why);
@@ -217,6 +223,71 @@ void CmdTabletMove(CommandContext& ctx) {
   ctx.Continue(std::make_unique<JobWait>(ctx.host, *number, JobWait::Wants::kMoved,
                                          ctx.host.last_lsn(),
                                          ctx.host.clock().MonotonicMicros() + wait_micros * 1000));
+}
+
+namespace {
+
+// The rows around that one which nobody has, as far as the map goes: those of a tablet that is
+// lost, or of a gap in the map. False: somebody has it.
+bool FindLost(const MapCache& map, uint64_t table_id, std::string_view key, MapEntry* lost) {
+  if (const MapEntry* const entry = map.FindTablet(table_id, key); entry != nullptr) {
+    *lost = *entry;
+    return IsLost(entry->set);
+  }
+  *lost = MapEntry{};
+  lost->set = LostWith(0);
+  const MapTable* const table = map.Find(table_id);
+  if (table == nullptr) return true;
+  for (const MapEntry& entry : table->tablets) {
+    lost->epoch = std::max(lost->epoch, entry.epoch);
+    if (entry.begin <= key)
+      lost->begin = entry.end;
+    else if (lost->end.empty())
+      lost->end = entry.begin;
+  }
+  return true;
+}
+
+}  // namespace
+
+// TABLET ADOPT table row SET n
+void CmdTabletAdopt(CommandContext& ctx) {
+  ArgumentCursor at(ctx.args, 2);
+  const std::string_view name = at.Take();
+  const std::string_view row = at.Take();
+  if (!at.TakeWord("SET")) return ctx.Fail(UnexpectedWord(at.Peek(), "SET"));
+  ASSIGN_OR_REPLY(ctx, const uint64_t to, ParseCount("SET", at.Take(), 0));
+  if (!ClusterPart::IsOfCluster(ctx)) return;
+  ASSIGN_OR_REPLY(ctx, const Table* const table, FindTable(ctx, name));
+  REPLY_IF_ERROR(ctx, CheckHasTablets(*table));
+  ASSIGN_OR_REPLY(ctx, const std::string key, EncodeTabletBound(table->schema(), row));
+  if (const std::string why = WhyNotTo(ctx, to); !why.empty()) return ctx.Fail(why);
+  ClusterPart::Tend(ctx.host);
+  Services& services = ctx.host.services();
+  MapEntry lost;
+  if (!FindLost(services.cluster_map.Current(ctx.store()), table->id(), key, &lost)) {
+    return ctx.Fail(fmt::format("ERR row {} of table {} is not lost: set {} has it", Quote(row),
+                                Quote(table->name()), lost.set));
+  }
+  if (const std::string why = WhyNotNow(ctx, to); !why.empty()) return ctx.Fail(why);
+  const Tablet tablet{lost.begin, lost.end, lost.epoch};
+  if (!services.move_jobs.AreOver(ctx.store(), table->id(), tablet))
+    return ctx.Fail("TRYAGAIN a job that has to do with these rows goes on: TABLET JOBS");
+  MoveJob job;
+  job.table_id = table->id();
+  job.table = table->keyspace() + "/" + table->name();
+  job.tablet = tablet;
+  job.from = lost.set;
+  job.to = to;
+  job.why = "asked by " + ctx.session.user_name;
+  const ClusterTelling telling(ctx.host);
+  const Result<uint64_t> number = services.move_jobs.Order(ctx.store(), std::move(job));
+  ctx.DependsOn(ctx.host.last_lsn());
+  if (!number.ok()) return ctx.Fail(number.status());
+  services.moves->Wake();
+  ctx.Continue(std::make_unique<JobWait>(ctx.host, *number, JobWait::Wants::kMoved,
+                                         ctx.host.last_lsn(),
+                                         ctx.host.clock().MonotonicMicros() + kAnswerMicros));
 }
 
 void CmdTabletCancel(CommandContext& ctx) {

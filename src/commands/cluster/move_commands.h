@@ -7,6 +7,7 @@ namespace cellar {
 struct CommandContext;
 
 void CmdTabletMove(CommandContext& ctx);
+void CmdTabletAdopt(CommandContext& ctx);
 void CmdTabletCancel(CommandContext& ctx);
 void CmdTabletJobs(CommandContext& ctx);
 

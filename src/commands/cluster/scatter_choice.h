@@ -44,6 +44,8 @@ class ScatterChoice {
   uint64_t chosen() const { return chosen_.size(); }
   // All rows have been chosen.
   bool ended() const { return ended_; }
+  // All that it chooses from.
+  const KeyRangeSet& rows() const { return plan_.rows; }
   size_t memory_bytes() const;
 
  private:

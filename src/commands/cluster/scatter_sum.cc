@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "cluster/lost_rows.h"
 #include "commands/cluster/reply_reader.h"
 
 namespace cellar {
@@ -134,6 +135,12 @@ TaskProgress ScatterSum::Reply(TaskContext& context) {
 }
 
 TaskProgress ScatterSum::Advance(TaskContext& context) {
+  if (!std::exchange(is_begun_, true)) {
+    if (const auto lost = LostAmong(choice_ ? choice_->rows() : left_)) {
+      Fail(context, LostRowsText(*lost));
+      return TaskProgress::kDone;
+    }
+  }
   TakeAnswers();
   const bool goes_on = !failed() && !error_ && sum_ < limit_;
   const bool chooses = goes_on && choice_ && !choice_->ended() && left_.empty() && asked_.empty();

@@ -65,6 +65,7 @@ class ScatterSum final : public ScatterTask {
   std::optional<ScatterChoice> choice_;
   bool counts_chosen_{false};
   bool is_to_check_{false};  // what is wrong
+  bool is_begun_{false};
 };
 
 }  // namespace cellar

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/text/quote.h"
 #include "cluster/call_frames.h"
+#include "cluster/lost_rows.h"
 #include "commands/arguments/scan_cursor.h"
 #include "commands/cluster/reply_reader.h"
 #include "commands/session/services.h"
@@ -116,6 +117,15 @@ TaskProgress ScatterTask::Step(TaskContext& context) {
   if (is_read && session_.tracking != nullptr)
     host_.services().tracking.TellEverything(host_, session_);
   return progress;
+}
+
+std::optional<uint64_t> ScatterTask::LostAmong(const KeyRangeSet& rows) const {
+  if (!MapOf(host_).has_lost() || map() == nullptr) return std::nullopt;
+  std::map<uint64_t, KeyRangeSet> parts;
+  (void)DivideRows(map(), rows, &parts);
+  for (const auto& [set, part] : parts)
+    if (IsLost(set)) return set;
+  return std::nullopt;
 }
 
 uint64_t ScatterTask::Ask(uint64_t set, const CallPiece& piece) {

@@ -59,6 +59,9 @@ class ScatterTask : public Task {
 
   Host& host() const { return host_; }
   const MapTable* map() const { return MapOf(host_).Find(table_id_); }
+  // With which set some of these rows are lost, as far as this node knows: before a change of rows
+  // that would be made in part.
+  std::optional<uint64_t> LostAmong(const KeyRangeSet& rows) const;
   uint64_t table_id() const { return table_id_; }
   const std::string& table_name() const { return table_name_; }
   std::vector<std::string>& words() { return words_; }

@@ -66,6 +66,8 @@ class CreateTask final : public Task {
       ASSIGN_OR_RETURN(const Table* table, store.FindTable(snapshot_.keyspace, name));
       tables.push_back(table);
     }
+    for (const Table* const table : tables)
+      RETURN_IF_ERROR(ClusterPart::CheckAllThere(host_, *table));
     ASSIGN_OR_RETURN(const uint64_t id,
                      FrozenTables(store).Freeze(snapshot_.keyspace, tables, snapshot_.ttl_micros));
     FrozenTables(store).Hold(id);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text/quote.h"
+#include "cluster/lost_rows.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/arguments/syntax_error.h"
 #include "commands/cluster/cluster_commands.h"
@@ -95,7 +96,7 @@ void ReplyTablet(ReplyWriter& reply, std::string_view name, const MapEntry& entr
   reply.Bulk("end");
   reply.Bulk(text(entry.end));
   reply.Bulk("set");
-  reply.Unsigned(entry.set);
+  reply.Unsigned(SetNumber(entry.set));
   reply.Bulk("epoch");
   reply.Unsigned(entry.epoch);
   reply.Bulk("bytes");
@@ -169,7 +170,7 @@ void ReplyRoute(CommandContext& ctx, const Table& table, const Tablet& tablet, u
   ReplyWriter& reply = ctx.reply;
   reply.Map(6);
   reply.Bulk("set");
-  reply.Unsigned(set);
+  reply.Unsigned(SetNumber(set));
   reply.Bulk("epoch");
   reply.Unsigned(tablet.epoch);
   reply.Bulk("start");
@@ -250,6 +251,16 @@ constexpr KeySpec kWritten{.first = 2, .access = KeyAccess::kWrite, .scope = Key
 constexpr uint32_t kOwners = kAdmin | kWrite | kNoScript | kNoMulti;
 
 constexpr Command kTabletSubcommands[] = {
+    {.name = "adopt",
+     .arity = 6,
+     .flags = kOwners,
+     .categories = kCategorySchema,
+     .keys = kWritten,
+     .group = "cluster",
+     .summary = "Gives rows that were lost with a set to another one, empty.",
+     .complexity = "O(n) where n is the number of sets",
+     .syntax = "table row SET set",
+     .handler = CmdTabletAdopt},
     {.name = "cancel",
      .arity = 3,
      .flags = kOwners,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cluster/lost_rows.h"
 #include "commands/cluster/cluster_part.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
@@ -21,12 +22,13 @@ TabletReport TabletReports::Of(uint64_t table_id, const MapEntry& entry) {
 void TabletReports::SayState(uint64_t table_id, const MapEntry& entry, TabletReport* report) const {
   Services& services = host_.services();
   const Tablet tablet{entry.begin, entry.end, entry.epoch};
+  if (IsLost(entry.set)) report->state = "lost";
   if (ClusterPart::Directs(host_)) {
     const MoveJob* const job = services.move_jobs.Of(host_.store(), table_id, tablet);
     if (job == nullptr || job->from != entry.set) return;
     const MoveProgress progress =
         services.moves == nullptr ? MoveProgress{} : services.moves->JobProgress(job->number);
-    report->state = progress.given ? "given" : "moving";
+    if (!IsLost(entry.set)) report->state = progress.given ? "given" : "moving";
     report->job = job->number;
     report->to = job->to;
     report->progress = progress.state;
@@ -43,7 +45,7 @@ void TabletReports::SayState(uint64_t table_id, const MapEntry& entry, TabletRep
     if (progress) report->progress = progress->state;
   } else if (const uint64_t in = cluster.moves.InOf(table_id, tablet);
              in != 0 && entry.set != cluster.set) {
-    report->state = "staged";
+    if (!IsLost(entry.set)) report->state = "staged";
     report->job = in;
     report->to = cluster.set;
   }

@@ -15,6 +15,7 @@
 #include "commands/arguments/schema_arguments.h"
 #include "commands/arguments/snapshot_arguments.h"
 #include "commands/arguments/syntax_error.h"
+#include "commands/cluster/cluster_part.h"
 #include "commands/cluster/copy_cut.h"
 #include "commands/cluster/snapshot_cut.h"
 #include "commands/config/config.h"
@@ -100,6 +101,8 @@ void CmdSnapshotCreate(CommandContext& ctx) {
   ctx.DependsOn(ctx.store().schema_lsn());
   ASSIGN_OR_REPLY(ctx, const std::vector<const Table*> tables,
                   TablesToKeep(ctx, name.keyspace, request));
+  for (const Table* const table : tables)
+    REPLY_IF_ERROR(ctx, ClusterPart::CheckAllThere(ctx.host, *table));
   Store& store = ctx.store();
   if (SnapshotsAreOfSets(ctx)) {
     ClusterSnapshot snapshot{.keyspace = std::string(name.keyspace),
@@ -324,6 +327,7 @@ void CmdCopy(CommandContext& ctx) {
   if (engine.feeds().Find(to.keyspace, to.table) != nullptr) return ctx.Fail(Status::WrongKind());
   if (!request.replace && engine.FindTable(to.keyspace, to.table) != nullptr)
     return ctx.reply.Integer(0);
+  REPLY_IF_ERROR(ctx, ClusterPart::CheckAllThere(ctx.host, *source));
   if (SnapshotsAreOfSets(ctx)) {
     return CopyClusterTable(ctx, *source,
                             {.keyspace = std::string(to.keyspace),

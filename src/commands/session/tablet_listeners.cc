@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "cluster/lost_rows.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/session/session.h"
@@ -52,7 +53,7 @@ void TabletListeners::TellOne(Host& host, Session& session, uint64_t table_id,
     push.Bulk(heard->name);
     push.Bulk(TabletBoundText(*table, entry.begin));
     push.Bulk(TabletBoundText(*table, entry.end));
-    push.Unsigned(entry.set);
+    push.Unsigned(SetNumber(entry.set));
     push.Bulk(LeaderOf(host.services().cluster_view, entry.set));
   }
   const size_t bytes = session.reply_bytes() - bytes_before;

@@ -7,6 +7,7 @@
 #include "engine/state/cut_mark.h"
 #include "engine/state/engine.h"
 #include "engine/state/malformed.h"
+#include "engine/state/owned_tablets.h"
 
 namespace cellar {
 
@@ -19,13 +20,18 @@ bool Engine::HasPlacement() const {
                      [](const Table* table) { return table->schema().placement.any(); });
 }
 
-void Engine::EncodeTablets(std::string* to) const {
+TabletsByTable OwnedTabletsOf(const Engine& engine) {
   TabletsByTable tablets;
-  for (const auto& [id, table] : tables_)
-    if (table->tablets() != nullptr) tablets.emplace(id, table->shared_tablets());
-  for (const Table* const table : snapshots_.Tables())
+  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
+       table = engine.FindTableFrom(table->id() + 1))
+    if (table->tablets() != nullptr) tablets.emplace(table->id(), table->shared_tablets());
+  for (const Table* const table : engine.snapshots().Tables())
     if (table->clamp() != nullptr) tablets.emplace(table->id(), table->shared_tablets());
-  EncodeClusterState(numbers_.cluster, tablets, to);
+  return tablets;
+}
+
+void Engine::EncodeTablets(std::string* to) const {
+  EncodeClusterState(numbers_.cluster, OwnedTabletsOf(*this), to);
 }
 
 // All of it, whatever was before. Of a table that it does not name the set owns nothing, of a

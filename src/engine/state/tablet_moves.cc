@@ -128,6 +128,14 @@ bool TabletMoves::Done(uint64_t job) {
   return true;
 }
 
+bool TabletMoves::Reclaim(uint64_t job) {
+  const auto found = out_.find(job);
+  if (found == out_.end() || !found->second.given) return false;
+  out_.erase(found);
+  ended_.emplace(job, MoveEnd::kCancelled);
+  return true;
+}
+
 bool TabletMoves::Cancel(uint64_t job) {
   if (HasEnded(job)) return false;
   if (const MoveOut* const move = FindOut(job); move != nullptr && move->given) return false;

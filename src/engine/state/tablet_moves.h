@@ -2,7 +2,7 @@
 // are on their way here. Each is a job, whose number set 0 gives (SCALE-DESIGN 6):
 //
 //   donor      Begin -> Give -> Done            owned until Give; from then on nobody's until the
-//              `-> Cancel                       recipient owns it
+//              `-> Cancel   `-> Reclaim         recipient owns it, or is lost for good
 //   recipient  Stage -> Clear -> Fill ... -> Own
 //              `-> Cancel
 //
@@ -81,6 +81,9 @@ class TabletMoves {
   // At either: not what is given, nor what has ended. One that is not known here ends, too, so that
   // it never begins.
   [[nodiscard]] bool Cancel(uint64_t job);
+  // At the donor: what is given is its own again. That is no mutation of its own: it is part of a
+  // state that is logged whole (kTablets).
+  [[nodiscard]] bool Reclaim(uint64_t job);
   // At the recipient. REQUIRES: the set owns nothing of it.
   // The first attempt, or one behind the one that there is.
   [[nodiscard]] bool Stage(uint64_t job, MoveIn move);
