@@ -102,6 +102,7 @@ CASES = {
     "tablet|route": ("TABLET ROUTE web r1", "%R~web:*", ["~web:anchor", "%W~web:*"]),
     "tablet|split": ("TABLET SPLIT web r1", "%W~web:*", ["~web:anchor", "%R~web:*"]),
     "tablet|move": ("TABLET MOVE web r1 TO 1", "%W~web:*", ["~web:anchor", "%R~web:*"]),
+    "tablet|adopt": ("TABLET ADOPT web r1 SET 1", "%W~web:*", ["~web:anchor", "%R~web:*"]),
     "tablet|merge": ("TABLET MERGE web r1", "%W~web:*", ["~web:anchor", "%R~web:*"]),
     "family|add": ("FAMILY ADD web more", "%W~web:more ~web:anchor", ["~web:anchor", "%R~web:*"]),
     "family|alter": ("FAMILY ALTER web anchor VERSIONS 2", "%W~web:anchor", ["~web:contents", "%R~web:*"]),
@@ -304,9 +305,11 @@ class AclTest(CellarTest):
                 with self.subTest(command=line, rules=rules):
                     self.refused(client, line, text, reason)
                 client.close()
+            # Whoever reads all of a feed asks other nodes for it with these.
+            beside = " +feed|resolved +feed|entries +feed|behind +xrange +xrevrange +xlen +xinfo" if passes_on() else ""
             for rules in [enough] + ([] if channel else ["~*"]) + (
                     [] if channel or everything else [enough.replace("~", "~0/")]):
-                client = self.user("+%s %s" % (name, rules))
+                client = self.user("+%s%s %s" % (name, beside, rules))
                 with self.subTest(command=line, rules=rules):
                     reply = client(line)
                     self.assertNotIsInstance(reply, redis.exceptions.NoPermissionError)

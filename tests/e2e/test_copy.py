@@ -5,7 +5,7 @@ import time
 import unittest
 
 from cellar_server import CellarTest, not_on_a_follower
-from feed_model import as_sent, read_all
+from feed_model import as_sent, read_to_end
 from replicas import Node, ReplicaTest
 from test_snapshots import DEBUG, refusal
 
@@ -134,8 +134,7 @@ class Copies(CellarTest):
         run("COPY", "t@s", "u", "REPLACE")
         run("CPUT", "u", "new", "f:q", "v")
         run("RENAME", "u", "w")
-        run("WAITAOF", 1, 0, 0)
-        told = [dict(zip(flat[::2], flat[1::2])) for _, flat in read_all(as_sent(self.redis), "changes")]
+        told = [dict(zip(flat[::2], flat[1::2])) for _, flat in read_to_end(as_sent(self.redis), "changes")]
         told = [entry for entry in told if entry[b"op"] != b"schema"]
         self.assertEqual([b"copy", b"copy", b"put", b"rename"], [entry[b"op"] for entry in told])
         self.assertEqual([b"u", b"u", b"u", b"u"], [entry[b"table"] for entry in told])

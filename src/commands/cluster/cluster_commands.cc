@@ -442,7 +442,9 @@ constexpr Command kSubcommands[] = {
      .arity = -3,
      .flags = kDirectors,
      .group = "cluster",
-     .summary = "A set that owns nothing is part of the cluster no more.",
+     .summary =
+         "A set that owns nothing, or with FORCE one that is lost, is part of the cluster no "
+         "more.",
      .complexity = "O(n) where n is the number of tablets",
      .syntax = "set [FORCE]",
      .handler = CmdClusterRemove},
