@@ -540,9 +540,10 @@ Status ClusterMap::GiveUp(Store& store, uint32_t term, uint64_t set, std::string
   const Status done = MapTables::AsOne(store, [&]() -> Status {
     RETURN_IF_ERROR(tables.MarkSet(set, MapTables::SetMark::kRemoved, true));
     if (!change.empty()) RETURN_IF_ERROR(tables.Write(change));
-    return tables.AddEvent(
-        EventAt(store, fmt::format("set {} is removed, and {} tablets are lost with it", set, lost),
-                std::move(why)));
+    return tables.AddEvent(EventAt(store,
+                                   fmt::format("set {} is removed; lost with it: {} tablet{}", set,
+                                               lost, lost == 1 ? "" : "s"),
+                                   std::move(why)));
   });
   RETURN_IF_ERROR(done);
   if (!change.empty()) Took(store, std::move(change));

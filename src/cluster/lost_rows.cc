@@ -52,6 +52,14 @@ Status CheckAllThere(const MapCache& map, uint64_t table_id, std::string_view na
   return Status::Ok();
 }
 
+size_t LostTablets(const MapCache& map) {
+  size_t count = 0;
+  if (!map.has_lost()) return count;
+  for (const auto& [id, table] : map.tables())
+    for (const MapEntry& entry : table.tablets) count += IsLost(entry.set) ? 1 : 0;
+  return count;
+}
+
 std::map<uint64_t, TabletsByTable> LostOf(const MapCache& map) {
   if (!map.has_lost()) return {};
   std::map<uint64_t, std::map<uint64_t, std::vector<Tablet>>> lists;

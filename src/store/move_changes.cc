@@ -214,7 +214,7 @@ Status MoveChanges::Reclaim(uint64_t job) {
   ClusterState state = engine.cluster();
   TabletsByTable tablets = OwnedTabletsOf(engine);
   const MoveOut* const found = state.moves.FindOut(job);
-  const Status wrong = Status::Error(ErrorCode::kCorruption, "it was not given away");
+  Status wrong = Status::Error(ErrorCode::kCorruption, "it was not given away");
   if (found == nullptr) return wrong;
   const MoveOut move = *found;
   Tablet tablet = move.tablet;

@@ -227,6 +227,12 @@ Status TabletChanges::OpenAs(uint64_t set_id) {
   RETURN_IF_ERROR(store_.CheckFeature(Feature::kCuts));
   store_.BeginMutation();
   store_.mutation_.Move(MutationOp::kOpenAs, 0, EncodeOpenAs(set_id));
+  const ClusterState& cluster = store_.engine_->cluster();
+  // What a recipient has of a tablet may be of records that this set has lost, and whose numbers
+  // others get by now.
+  const bool comes_back = cluster.opened_as != 0 && cluster.opened_as != set_id;
+  for (const auto& [job, move] : cluster.moves.out())
+    if (comes_back && !move.given) store_.mutation_.Move(MutationOp::kMoveCancel, job, {});
   return store_.CommitLocalSchema(nullptr);
 }
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -9,6 +10,7 @@ import unittest
 
 from cellar_server import binary, free_port
 from cluster_sets import SetsCase, pairs
+from move_load import MovesCase
 from replica_sets import Member
 
 ROWS = 60
@@ -129,6 +131,27 @@ class CutTest(ReturnTest):
         self.assertEqual({"again"}, self.values(one))
         self.assertEqual([], check())
 
+    def test_what_was_lost_before_the_cut(self):
+        """The cluster comes back without it, as it was."""
+        self.sets[2][0].stop()
+        director = self.sets[0][0]
+        force = self.told(director, "CLUSTER", "REMOVE", 2, "FORCE")
+        self.wait_until(lambda: "no error" in force() or "is not of this cluster" in force(), force)
+        cut = self.catalog()
+        self.stop_all()
+        new = [self.recovered(directory, f"CUT:{cut}") for directory in self.directories()[:2]]
+        zero = self.started(new[0])
+        one = self.started(new[1], [zero])
+        for member in (zero, one):
+            ask = self.told(member, "CGET", "t", "r50", "f:a")
+            self.wait_until(lambda ask=ask: ask() == "ResponseError CLUSTERDOWN t 'r50': lost with set 2", ask)
+            there = self.told(member, "CGET", "t", "r30", "f:a")
+            self.wait_until(lambda there=there: there() == "no error: before", there)
+        self.wait_until(lambda: "OK" in self.told(zero, "TABLET", "ADOPT", "t", "r50", "SET", 1)(), lambda: zero.run("TABLET JOBS"))
+        one.run("CPUT", "t", "r50", "f:a", "new")
+        self.assertEqual("new", zero.run("CGET", "t", "r50", "f:a"))
+        self.assertEqual([], zero.run("CLUSTER", "MAP", "CHECK"))
+
     def test_different_cuts_are_named(self):
         cut = self.catalog()
         self.lead(self.sets[0], "TABLE", "CREATE", "later", "FAMILY", "f")
@@ -199,7 +222,7 @@ class AloneTest(ReturnTest):
         old.server.start()
         self.wait_leader([old])
         ask = self.told(old, "CGET", "t", "r50", "f:a")
-        self.wait_until(lambda: "CLUSTERDOWN recovery: another replica set is set 2 by now" in ask(), ask)
+        self.wait_until(lambda: "CLUSTERDOWN recovery: this replica set is set 2 no more" in ask(), ask)
         self.assertIn("CLUSTERDOWN recovery", old.refusal("CPUT", "t", "r50", "f:a", "x"))
         check = self.told(self.sets[0][0], "CLUSTER", "MAP", "CHECK")
         self.wait_until(lambda: "comes back as set 2" in check(), check)
@@ -244,6 +267,43 @@ class AloneTest(ReturnTest):
         # What others own goes on, and is not what came back.
         self.assertEqual("moved", self.sets[other][0].run("CGET", "t", row, "f:a"))
         self.assertIn("no set at", director.refusal("CLUSTER", "ADMIT", f"127.0.0.1:{back.port}"))
+        # The way on without it: it is given up, and others have its rows.
+        self.assertEqual("OK", director.run("CLUSTER", "REMOVE", number, "FORCE"))
+        for each in [pairs(each) for each in director.run("TABLET", "LIST", "t")[1]]:
+            if each["state"] == "lost":
+                self.assertEqual("OK", director.run("TABLET", "ADOPT", "t", each["start"], "SET", 0))
+        self.assertEqual("moved", self.sets[other][0].run("CGET", "t", row, "f:a"))
+        self.wait_until(lambda: "no such set is missing" in check(), check)
+        self.assertIn("CLUSTERDOWN recovery", back.refusal("CGET", "t", row, "f:a"))
+        self.assertEqual("OK", director.run("TABLE", "CREATE", "later", "FAMILY", "f"))
+
+    def test_jobs_that_were_under_way(self):
+        """Where its tablets were about to go, the copy may have what it has lost: it comes to nothing."""
+        for step in ("run", "tail"):
+            with self.subTest(step=step):
+                director = self.sets[0][0]
+                listed = [pairs(each) for each in director.run("TABLET", "LIST", "t")[1]]
+                start = next(each["start"] for each in listed if int(each["set"]) == 2)
+                donor, taker = self.sets[2][0], self.sets[1][0]
+                taker.run("DEBUG", "CLUSTER", "STOP-AT", step)
+                self.put(f"at {step}")
+                number = director.run("TABLET", "MOVE", "t", start or "r00", "TO", 1)
+                self.wait_until(lambda: MovesCase.is_stopped(taker), "it does not stop")
+                donor.stop()
+                taker.server.process.send_signal(signal.SIGCONT)
+                back = self.started(self.recovered(donor.directory, "now"), self.sets[0])
+                self.opens([back])
+                self.sets[2] = [back]
+                self.put(f"behind {step}")
+                state = lambda: [pairs(each)["state"] for each in director.run("TABLET", "JOBS") if pairs(each)["job"] == number]
+                self.wait_until(lambda: state()[0] in ("cancelled", "done"), state)
+                self.assertEqual({f"behind {step}"}, self.values(director))
+                if state() == ["cancelled"]:
+                    move = lambda: director.refusal("TABLET", "MOVE", "t", start or "r00", "TO", 1, "WAIT", 20000)
+                    self.wait_until(lambda: "OK" in move() or "is set 1's already" in move(), move)
+                self.assertEqual({f"behind {step}"}, self.values(director))
+                self.wait_until(lambda: [] == director.run("CLUSTER", "MAP", "CHECK"), lambda: director.run("CLUSTER", "MAP", "CHECK"))
+                self.assertEqual("OK", director.run("TABLET", "MOVE", "t", start or "r00", "TO", 2, "WAIT", 20000))
 
     def test_set_0_as_it_was(self):
         directory = self.sets[0][0].directory

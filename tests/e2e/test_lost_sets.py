@@ -93,9 +93,10 @@ class Lost(LostCase):
         self.assertEqual("OK", self.any().run("CLUSTER REMOVE 2 FORCE"))
         self.assertEqual(["hole: 0/t from 'p' to the end, last owned by set 2 with epoch 1"], self.holes())
         self.assertEqual([0, 1], [pairs(each)["set"] for each in director.run("CLUSTER SETS")])
-        self.assertIn("set 2 is removed, and 1 tablets are lost with it", str(director.run("CLUSTER EVENTS")))
+        self.assertIn("set 2 is removed; lost with it: 1 tablet", str(director.run("CLUSTER EVENTS")))
         for member in self.everyone:
             self.wait_until(lambda member=member: "lost" in [each["state"] for each in self.tablets(member=member)], "not told")
+            self.assertEqual(1, member.info("cluster")["cluster_tablets_lost"])
             for words in (("CGET", "t", "q", "f:x"), ("CPUT", "t", "z", "f:x", "1"), ("CDEL", "t", "q", "f:x"), ("CROW", "t", "p"),
                           ("TABLET", "SPLIT", "t", "s")):
                 row = words[2] if words[0] != "TABLET" else "s"
@@ -124,6 +125,7 @@ class Lost(LostCase):
         self.assertEqual([], self.holes())
         self.assertEqual([0, 1, 1], self.owners())
         self.assertIn("is not lost: set 1 has it", director.refusal("TABLET ADOPT t zebra SET 0"))
+        self.wait_until(lambda: all(member.info("cluster")["cluster_tablets_lost"] == 0 for member in self.everyone), "still lost")
         job = self.jobs()[-1]
         self.assertEqual((2, 1, "done"), (job["from"], job["to"], job["state"]))
         for member in self.everyone:

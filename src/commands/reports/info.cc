@@ -11,6 +11,7 @@
 #include <map>
 
 #include "cellar/version.h"
+#include "cluster/lost_rows.h"
 #include "commands/arguments/arguments.h"
 #include "commands/clients/client_info.h"
 #include "commands/dispatch/dispatch.h"
@@ -542,6 +543,7 @@ void ClusterFields(Host& host, InfoWriter& out) {
   const TabletMoves& moves = store.engine().cluster().moves;
   out.Field("cluster_tablets_given", moves.out().size());
   out.Field("cluster_tablets_staged", moves.in().size());
+  out.Field("cluster_tablets_lost", LostTablets(map));
   const MoveFigures moved =
       host.services().moves == nullptr ? MoveFigures{} : host.services().moves->figures();
   out.Field("cluster_rows_to_purge", moved.purges ? 1 : 0);
