@@ -80,7 +80,7 @@ bool CommandServant::SchemaWaits(std::string_view text) {
   bool waits = false;
   (void)VisitCall(text, [&](std::span<const std::string_view> words, bool) {
     const CommandEntry* const command = CommandOf(words);
-    waits = waits || (command != nullptr && WaitsForTablets(host_.store().engine(), *command));
+    waits = waits || (command != nullptr && !WhySchemaWaits(host_, *command).empty());
   });
   const int64_t now = host_.clock().MonotonicMicros();
   if (!waits || schema_since_micros_ == 0) schema_since_micros_ = waits ? now : 0;

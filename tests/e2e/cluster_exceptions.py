@@ -42,6 +42,10 @@ EXCEPTIONS = {
     "test_column_types.TypeChangeTest.test_events": (SKIP, "keyspace events are not passed on to other nodes"),
     "test_avro.AvroTest.test_debians_library_reads_and_writes_it": OWN_DIGEST,
     "test_avro.AvroTest.test_it_comes_back_the_same": OWN_DIGEST,
+    "test_feed_old.WhatExpiredTells":
+        (SKIP, "entries of several sets come in the order of their clocks, which these tests stop"),
+    "test_export.ExportTest.test_a_wide_row_is_several_lines": OWN_DIGEST,
+    "test_export.ExportTest.test_rows_read_back_give_the_same_store": OWN_DIGEST,
     "test_errors.StaleCursorTest.test_a_snapshot_cursor_dies_with_the_server":
         (SKIP, "its moment is in the logs of all sets, and outlives a node"),
     "test_monitor": (SKIP, "MONITOR shows what each node carries out"),

@@ -288,6 +288,38 @@ class Snapshots(MomentCase):
         self.wait_until(lambda: self.any().refusal("CLUSTER REMOVE 1").endswith("OK"), lambda: self.any().refusal("CLUSTER REMOVE 1"))
         self.assertEqual("1", run("CGET t@before z f:x"))
 
+    def test_every_read_of_a_snapshot(self):
+        """What reads a table on several sets reads one of a snapshot, also where its rows have moved since."""
+        self.cluster(3)
+        run = self.any().run
+        run("TABLE", "CREATE", "t", "SPLIT", "AT", 2, "h", "p", "FAMILY", "f", "FAMILY", "n", "TYPE", "i64")
+        run("INDEX CREATE t i ON 1 f:x")
+        rows = [f"{letter}{number}" for letter in "aiq" for number in range(40)]
+        for row in rows:
+            run("CPUT", "t", row, "f:x", f"v{row}", "n:k", len(row))
+        reads = [("CGET", "{}", "i3", "f:x"), ("CMGET", "{}", "q3", "f:x", "n:k"), ("CROW", "{}", "a1"), ("CEXISTS", "{}", "q39"),
+                 ("CROWS", "{}", 3, "a1", "i2", "q3"), ("CSCAN", "{}", 0, "COUNT", 1000), ("CSCAN", "{}", 0, "REVERSE", "COUNT", 1000),
+                 ("CSCAN", "{}", 0, "INDEX", "i", "COUNT", 1000), ("CCOUNT", "{}"), ("CCOUNT", "{}", "WHERE", "n:k", "GE", 3),
+                 ("CCOUNT", "{}", "RANGE", "[c", "(r"), ("CAGG", "{}", "REDUCE", "SUM", "n:k", "REDUCE", "COUNT", "f"),
+                 ("CNEAR", "{}", "i"), ("TABLE", "SAMPLE", "{}", 5), ("EXISTS", "{}")]
+
+        def answers(table):
+            return [self.any().run(*(str(word).replace("{}", table) for word in words)) for words in reads]
+        before = answers("t")
+        self.assertEqual("OK", run("SNAPSHOT CREATE s"))
+        self.assertEqual(before, answers("t@s"))
+        for row, to in (("a", 1), ("i", 2), ("q", 0)):
+            self.assertEqual("OK", self.any().run("TABLET", "MOVE", "t", row, "TO", to, "WAIT", 20_000))
+        for row in rows[::2]:
+            self.any().run("CDEL", "t", row)
+        self.any().run("CPUT t zz f:x new n:k 7")
+        for _ in range(4):
+            self.assertEqual(before, answers("t@s"))
+        self.assertNotEqual(before, answers("t"))
+        for member in self.everyone:
+            self.assertIn("rows", str(member.run("CEXPLAIN CSCAN t@s 0 WHERE n:k GE 3")))
+            self.assertEqual(len(rows), pairs(member.run("TABLE INFO t@s"))["rows"])
+
     def test_copies_and_kept_drops(self):
         self.cluster(3, drop_keep="1h")
         run = self.any().run

@@ -18,6 +18,7 @@
 #include "commands/arguments/scan_cursor.h"
 #include "commands/catalog/command_keys.h"
 #include "commands/clients/set_users.h"
+#include "commands/cluster/cluster_part.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/session/session.h"
@@ -397,6 +398,19 @@ const MapCache& MapOf(Host& host) {
   return services.cluster_view.map;
 }
 
+namespace {
+
+// A set that has just come says within a moment what its members know.
+bool WaitsForSets(Host& host, const CommandEntry& command) {
+  if (command.reach != CommandReach::kSchema || command.full_name != "feed|create" ||
+      !ClusterPart::Directs(host))
+    return false;
+  const ClusterMap& map = host.services().cluster_map;
+  return map.has_others() && !map.KnowHomes();
+}
+
+}  // namespace
+
 bool WaitsForTablets(const Engine& engine, const CommandEntry& command) {
   if (command.reach != CommandReach::kSchema || !command.Has(kWrite)) return false;
   // CLUSTER and TABLET change no table's schema, and cancel what would be waited for.
@@ -408,14 +422,20 @@ bool WaitsForTablets(const Engine& engine, const CommandEntry& command) {
          std::any_of(moves.in().begin(), moves.in().end(), may_be_given);
 }
 
+std::string_view WhySchemaWaits(Host& host, const CommandEntry& command) {
+  if (WaitsForTablets(host.store().engine(), command))
+    return "TRYAGAIN a tablet is on its way from one set to another";
+  if (WaitsForSets(host, command))
+    return "TRYAGAIN not all sets have said that they know feeds of several sets";
+  return {};
+}
+
 CommandRoute RouteOf(Host& host, const Session& session, const CommandEntry& command,
                      Arguments args) {
   // Most concern nothing, and cost no more than this.
   if (command.reach == CommandReach::kNode) return {};
-  if (WaitsForTablets(host.store().engine(), command)) {
-    return {CommandRoute::Kind::kUnknown, 0, 0,
-            "TRYAGAIN a tablet is on its way from one set to another"};
-  }
+  if (const std::string_view why = WhySchemaWaits(host, command); !why.empty())
+    return {CommandRoute::Kind::kUnknown, 0, 0, std::string(why)};
   return FindRoute(SourcesOf(host, session.keyspace, session.transaction.get()), command, args);
 }
 

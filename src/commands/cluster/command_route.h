@@ -74,6 +74,9 @@ CommandRoute RouteIn(Host& host, std::string_view keyspace, const CommandEntry& 
 // Whether the command changes the schema while a tablet is between this set and another one: it
 // waits for the milliseconds that takes. REQUIRES: a cluster.
 bool WaitsForTablets(const Engine& engine, const CommandEntry& command);
+// Likewise, or for what other sets are about to say of themselves: the line of an error, once
+// nobody waits any longer; empty: it does not.
+std::string_view WhySchemaWaits(Host& host, const CommandEntry& command);
 
 // Of the commands of a transaction: SELECT puts those behind it into another keyspace.
 void FollowSelect(const Store& store, const CommandEntry& command, Arguments args,

@@ -46,12 +46,6 @@
 namespace cellar {
 namespace {
 
-// What cannot be exact is not done.
-std::string Crossing(const Table& table, std::string_view what) {
-  return "CROSSSET " + std::string(what) + " of table " + Quote(table.shown_name()) +
-         ", which lies on several sets; nothing was done";
-}
-
 // Not 0.
 uint64_t DrawSeed(const CommandContext& ctx) {
   Services& services = ctx.host.services();
@@ -301,7 +295,6 @@ void BeginNear(CommandContext& ctx) {
 void BeginSample(CommandContext& ctx) {
   ASSIGN_OR_REPLY(ctx, const uint64_t parts, ParseCount("the number of parts", ctx.args[3], 1));
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
   ctx.Continue(std::make_unique<ScatterSample>(ctx, *table, parts));
 }
 
@@ -310,7 +303,6 @@ void BeginExplain(CommandContext& ctx) {
   REPLY_IF_ERROR(ctx, ReadExplained(ctx.args.subspan(1), &read).status());
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, read.table));
   if (!MayReadTable(ctx)) return ctx.Fail(NoPermission());
-  if (table->frozen()) return ctx.Fail(Crossing(*table, "a read"));
   const RowOptions& options = read.request.rows;
   KeyRangeSet rows = options.index ? KeyRangeSet::All() : RowsAsked(*table, options.rows);
   ctx.Continue(std::make_unique<ScatterExplain>(ctx, *table, std::move(rows)));
