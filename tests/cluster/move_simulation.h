@@ -1,12 +1,13 @@
-// Three sets that give tablets of one table to each other, with nodes that die or are deposed and
+// Some sets that give tablets of one table to each other, with nodes that die or are deposed and
 // go on for a while, calls that come late, twice or never, changes of the schema and clients'
 // writes, all by one seed. What sets do is the real thing (cluster/move_protocol.h, engine/state/
 // tablet_moves.h); their logs are lists of states. Who breaks a rule on purpose is a Fault, which
-// the checks must find.
+// the checks must find. Sets that are lost for good are in lost_simulation.h, which goes on from
+// here.
 #pragma once
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <iterator>
@@ -46,9 +47,7 @@ inline constexpr Fault kFaults[] = {
     Fault::kNoPurge,           Fault::kSchemaAnyTime, Fault::kSchemaStays, Fault::kRestartUnbinds};
 
 inline constexpr uint64_t kTable{1};
-inline constexpr int kSets{3};
-inline constexpr int kKeys{6};       // k0 ... k5
-inline constexpr int kTabletsOf{3};  // [k0, k2) [k2, k4) [k4, end)
+inline constexpr int kSets{3};  // each begins with two keys: [k0, k2) [k2, k4) [k4, end)
 
 struct Row {
   uint64_t write{0};  // number of the write
@@ -63,6 +62,9 @@ struct Record {
   bool deletes{false};
 };
 
+// What set 0 has in its own tables of the cluster (lost_simulation.h).
+struct DirectorTables;
+
 // Of a set, as its log has made it.
 struct State {
   TabletMoves moves;
@@ -71,6 +73,7 @@ struct State {
   uint64_t generation{1};  // of the schema: TRUNCATE
   std::map<std::string, Row> rows;
   std::vector<Record> log;  // numbered from 1
+  std::shared_ptr<const DirectorTables> tables;
   Lsn last() const { return {1, log.size()}; }
 };
 
@@ -78,24 +81,28 @@ inline std::string KeyOf(int number) { return "k" + std::to_string(number); }
 
 class Simulation {
  public:
-  Simulation(uint64_t seed, Fault fault) : rng_(seed), fault_(fault) {
-    for (int set = 0; set < kSets; ++set) {
+  Simulation(uint64_t seed, Fault fault, int sets = kSets)
+      : rng_(seed), fault_(fault), keys_(2 * sets), sets_(static_cast<size_t>(sets)) {
+    for (int set = 0; set < sets; ++set) {
       Set& one = sets_[static_cast<size_t>(set)];
       one.number = static_cast<uint64_t>(set);
       std::vector<Tablet> tablets;
       const int first = 2 * set;
-      tablets.push_back(
-          {set == 0 ? "" : KeyOf(first), set == kSets - 1 ? "" : KeyOf(first + 2), 1});
+      tablets.push_back({set == 0 ? "" : KeyOf(first), set == sets - 1 ? "" : KeyOf(first + 2), 1});
       one.committed.owned = Tablets::Make(std::move(tablets));
       Elect(&one);
     }
   }
 
+  virtual ~Simulation() = default;
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
   // Empty, or what is wrong.
   std::string Run(int steps);
   uint64_t moves_done() const { return moves_done_; }
 
- private:
+ protected:
   class Party;
   class Source;
   struct Process;
@@ -104,16 +111,17 @@ class Simulation {
     uint64_t number{0};
     uint32_t term{0};
     State committed;
-    std::unique_ptr<Process> leader;
+    std::unique_ptr<Process> leader;  // null: the set is lost
     std::vector<std::unique_ptr<Process>> deposed;
   };
   // A step on its way; who asked waits for an answer unless it is gone.
   struct Message {
     uint64_t to{0};
     MoveStep step;
-    uint64_t process{0};  // that asked; 0: the director
+    uint64_t process{0};  // that asked; 0: the director, which is never gone
     uint64_t job{0};
     uint64_t ask{0};
+    bool directs{false};  // asked by the director
   };
   struct Answer {
     uint64_t from_process{0};  // whose records it waits for
@@ -152,6 +160,10 @@ class Simulation {
   void StepDonors(Process* process);
   void Deliver(size_t at, bool keep);
   void DeliverAnswer(size_t at);
+  virtual void TakeDirected(const Message& asked, const MoveAnswer& answer);
+  // A set is about to own what has come; `next` is what it will be then.
+  virtual void OnOwn(const MoveIn&, const State&) {}
+  static bool IsThere(const Set& set) { return set.leader != nullptr; }
   void LoseAnswers();
   // Mostly one from which something moves.
   Set* BusySet();
@@ -164,7 +176,8 @@ class Simulation {
 
   std::mt19937_64 rng_;
   const Fault fault_;
-  std::array<Set, kSets> sets_;
+  const int keys_;
+  std::vector<Set> sets_;
   uint64_t process_last_{0};
   uint64_t ask_last_{0};
   std::vector<Message> messages_;
@@ -189,6 +202,8 @@ class Simulation {
   std::map<std::string, Known> known_;
   std::vector<Unacknowledged> unacknowledged_;
   uint64_t moves_done_{0};
+  uint64_t reclaims_{0};
+  uint64_t reclaim_raises_{2};  // an epoch, by so much
   std::string broken_;
 };
 
@@ -331,10 +346,12 @@ class Simulation::Party final : public MoveParty {
       const MoveOut* const found = state->moves.FindOut(job);
       if (found == nullptr) return false;
       Tablet tablet = found->tablet;
-      tablet.epoch += 2;
+      tablet.epoch += process_.simulation.reclaim_raises_;
       if (!state->moves.Reclaim(job)) return false;
       state->owned = WithTablet(*state->owned, tablet);
-      return state->owned != nullptr;
+      if (state->owned == nullptr) return false;
+      ++process_.simulation.reclaims_;
+      return true;
     });
   }
   Status Raise(uint64_t floor) override {
@@ -396,7 +413,9 @@ class Simulation::Party final : public MoveParty {
       const MoveIn move = *found;
       if (!state->moves.Own(job, part.attempt, part.part)) return false;
       state->owned = WithTablet(*state->owned, move.tablet);
-      return state->owned != nullptr;
+      if (state->owned == nullptr) return false;
+      process_.simulation.OnOwn(move, *state);
+      return true;
     });
   }
   Result<bool> PurgeStage(const MoveIn& move) override {
@@ -447,14 +466,15 @@ inline void Simulation::Append(Process* process, State state) {
 }
 
 inline Simulation::Set* Simulation::BusySet() {
-  Set* set = &sets_[Draw(kSets)];
-  for (int i = 0; i < 4 && set->leader->head.moves.out().empty(); ++i) set = &sets_[Draw(kSets)];
+  Set* set = &sets_[Draw(sets_.size())];
+  for (int i = 0; i < 4 && set->leader->head.moves.out().empty(); ++i)
+    set = &sets_[Draw(sets_.size())];
   return set;
 }
 
 inline Simulation::Process* Simulation::FindProcess(uint64_t id) {
   for (Set& set : sets_) {
-    if (set.leader->id == id) return set.leader.get();
+    if (IsThere(set) && set.leader->id == id) return set.leader.get();
     for (auto& process : set.deposed)
       if (process->id == id) return process.get();
   }
@@ -509,7 +529,8 @@ inline void Simulation::Depose(Set* set) {
 inline void Simulation::LoseAnswers() {
   for (size_t i = 0; i < answers_.size();) {
     Process* const from = FindProcess(answers_[i].from_process);
-    if (from != nullptr && !from->is_deposed) {
+    const bool is_said = from == nullptr ? !IsThere(SetOf(answers_[i].set)) : !from->is_deposed;
+    if (is_said) {
       ++i;
       continue;
     }
@@ -521,8 +542,9 @@ inline void Simulation::LoseAnswers() {
 }
 
 inline void Simulation::ClientWrites() {
-  const std::string key = KeyOf(static_cast<int>(Draw(kKeys)));
+  const std::string key = KeyOf(static_cast<int>(Draw(static_cast<uint64_t>(keys_))));
   for (Set& set : sets_) {
+    if (!IsThere(set)) continue;
     Process& process = *set.leader;
     if (!process.head.owned->Owns(key)) continue;
     const Row row{++write_last_, process.head.generation};
@@ -578,15 +600,15 @@ inline uint64_t Simulation::Floor() const {
 
 // From a map that may be old.
 inline void Simulation::OrderJob() {
-  const Set& from = sets_[Draw(kSets)];
-  const State& seen = Chance(80) ? from.committed : sets_[Draw(kSets)].committed;
+  const Set& from = sets_[Draw(sets_.size())];
+  const State& seen = Chance(80) ? from.committed : sets_[Draw(sets_.size())].committed;
   if (seen.owned->list().empty()) return;
   Job job;
   job.number = job_next_++;
   job.from = from.number;
   job.out.table_id = kTable;
   job.out.tablet = seen.owned->list()[Draw(seen.owned->list().size())];
-  job.out.to = Draw(kSets);
+  job.out.to = Draw(sets_.size());
   jobs_.emplace(job.number, job);
 }
 
@@ -603,6 +625,7 @@ inline void Simulation::StepDirector(Job* job) {
   message.step.out = job->out;
   message.job = job->number;
   message.ask = job->ask = ++ask_last_;
+  message.directs = true;
   Send(std::move(message));
 }
 
@@ -621,9 +644,9 @@ inline void Simulation::StepDonors(Process* process) {
         step->part.tail.lsn != Lsn{}) {
       MoveStep early = *step;
       early.kind = MoveStep::Kind::kOwn;
-      copies_.push_back({to, early, 0, 0, 0});
+      copies_.push_back({to, early, 0, 0, 0, false});
     }
-    Message message{to, *std::move(step), process->id, job, ++ask_last_};
+    Message message{to, *std::move(step), process->id, job, ++ask_last_, false};
     donor.ask = message.ask;
     Send(std::move(message));
   }
@@ -644,8 +667,9 @@ inline void Simulation::Deliver(size_t at, bool keep) {
 
 inline void Simulation::DeliverAnswer(size_t at) {
   const Answer answer = answers_[at];
-  const Process& from = *SetOf(answer.set).leader;
-  if (from.committed < answer.position && fault_ != Fault::kAnswerUncommitted) return;
+  const Process* const from = SetOf(answer.set).leader.get();
+  const bool waits = from != nullptr && from->committed < answer.position;
+  if (waits && fault_ != Fault::kAnswerUncommitted) return;
   answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(at));
   if (answer.asked.ask == 0) return;
   // Through its bytes, as over a link.
@@ -656,18 +680,7 @@ inline void Simulation::DeliverAnswer(size_t at) {
     broken_ = "an answer that cannot be read";
     return;
   }
-  if (answer.asked.process == 0) {
-    Job& job = jobs_.at(answer.asked.job);
-    if (job.ask != answer.asked.ask) return;
-    job.ask = 0;
-    if (read.code == MoveAnswer::Code::kOk && read.given) job.wants_cancel = false;
-    if (read.code != MoveAnswer::Code::kEnded) return;
-    if (read.end == MoveEnd::kMoved || job.cancelling)
-      job.ended = true;
-    else
-      job.cancelling = true;
-    return;
-  }
+  if (answer.asked.directs) return TakeDirected(answer.asked, read);
   Process* const asker = FindProcess(answer.asked.process);
   if (asker == nullptr) return;
   const auto donor = asker->donors.find(answer.asked.job);
@@ -679,8 +692,20 @@ inline void Simulation::DeliverAnswer(size_t at) {
     donor->second.donor->OnAnswer(read);
 }
 
+inline void Simulation::TakeDirected(const Message& asked, const MoveAnswer& answer) {
+  Job& job = jobs_.at(asked.job);
+  if (job.ask != asked.ask) return;
+  job.ask = 0;
+  if (answer.code == MoveAnswer::Code::kOk && answer.given) job.wants_cancel = false;
+  if (answer.code != MoveAnswer::Code::kEnded) return;
+  if (answer.end == MoveEnd::kMoved || job.cancelling)
+    job.ended = true;
+  else
+    job.cancelling = true;
+}
+
 inline std::string Simulation::Check() {
-  for (int number = 0; number < kKeys; ++number) {
+  for (int number = 0; number < keys_; ++number) {
     const std::string key = KeyOf(number);
     const Process* owner = nullptr;
     for (const Set& set : sets_) {
@@ -730,7 +755,7 @@ inline std::string Simulation::Run(int steps) {
   const int crashes = static_cast<int>(Draw(4));
   const bool slow = Chance(40);
   for (int step = 0; step < steps; ++step) {
-    Set& set = sets_[Draw(kSets)];
+    Set& set = sets_[Draw(sets_.size())];
     const uint64_t choice = Draw(100);
     if (choice < 20) {
       ClientWrites();
@@ -845,7 +870,7 @@ inline std::string Simulation::CheckEnd() {
     if (std::string wrong = Check(); !wrong.empty()) return wrong;
   }
   if (!Rests()) return "it does not come to an end: " + Describe();
-  for (int number = 0; number < kKeys; ++number) {
+  for (int number = 0; number < keys_; ++number) {
     const std::string key = KeyOf(number);
     const bool owned = std::any_of(sets_.begin(), sets_.end(), [&key](const Set& set) {
       return set.leader->head.owned->Owns(key);
