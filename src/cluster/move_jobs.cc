@@ -87,9 +87,10 @@ const MoveJob* MoveJobs::Find(Store& store, uint64_t number) {
 const MoveJob* MoveJobs::Of(Store& store, uint64_t table_id, const Tablet& range) {
   Load(store);
   for (const auto& [number, job] : jobs_)
-    // Of one that is being cancelled the donor knows nothing any more.
-    if (job.state == MoveJob::State::kOrdered && job.table_id == table_id &&
-        job.tablet.Overlaps(range))
+    // Of one that is being cancelled the donor knows nothing any more. Rows that were lost have
+    // none, and the recipient may come to own them until it has said that the job has ended.
+    if ((IsLost(job.from) ? !job.ended() : job.state == MoveJob::State::kOrdered) &&
+        job.table_id == table_id && job.tablet.Overlaps(range))
       return &job;
   return nullptr;
 }

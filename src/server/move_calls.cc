@@ -1,6 +1,7 @@
 // See move_calls.h.
 #include "server/move_calls.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "commands/cluster/reply_reader.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
+#include "replica/replication.h"
+#include "replica/set_node.h"
 #include "server/feed_homes.h"
 #include "server/store_party.h"
 #include "store/store.h"
@@ -86,7 +89,15 @@ void MoveCalls::Run(Host& host, Session& session, std::span<const std::string_vi
   EncodeMoveAnswer(answer, &bytes);
   session.writer().Bulk(bytes);
   // What it tells of may have been logged before it came.
-  session.AddGate(position, host.last_lsn());
+  Lsn gate = host.last_lsn();
+  // That nothing is here who leads no more may believe, and logs nothing: as a read, it waits until
+  // the others have said that this node leads.
+  SetNode* const set = host.replication().set();
+  if (step.kind == MoveStep::Kind::kHolds && set != nullptr && set->floor() != Lsn{}) {
+    gate = std::max(gate, set->floor());
+    set->OnRepliesWait(set->floor());
+  }
+  session.AddGate(position, gate);
 }
 
 MoveCalls::MoveCalls(Host& host) : host_(host) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cluster/cluster_map.h"
+#include "cluster/lost_rows.h"
 #include "tests/store/index_fixture.h"
 
 namespace move_jobs_test {
@@ -56,6 +57,33 @@ class Jobs : public Fixture {
   ClusterMap map;
   MoveJobs jobs;
 };
+
+// The donor's end is the end of a move; of lost rows there is none, and the recipient alone says it.
+TEST_CASE_METHOD(Jobs, "Rows that a set was to adopt are nobody else's before that has ended",
+                 "[moves][lost]") {
+  const uint64_t table_id = Find("t").id();
+  const uint64_t moved = Order("a", "b");
+  Note(moved, MoveJob::State::kCancelling);
+  REQUIRE(jobs.Of(*store, table_id, {"a", "b", 1}) == nullptr);
+  REQUIRE_FALSE(jobs.AreOver(*store, table_id, {"a", "b", 1}));
+  MoveJob job;
+  job.table_id = table_id;
+  job.table = "0/t";
+  job.tablet = {"m", "p", 3};
+  job.from = LostWith(2);
+  job.to = 1;
+  const Result<uint64_t> adopted = jobs.Order(*store, std::move(job));
+  REQUIRE(adopted.ok());
+  for (const MoveJob::State state : {MoveJob::State::kOrdered, MoveJob::State::kCancelling}) {
+    Note(*adopted, state);
+    REQUIRE(jobs.Of(*store, table_id, {"o", "", 1}) != nullptr);
+    REQUIRE(jobs.Of(*store, table_id, {"p", "", 1}) == nullptr);
+  }
+  Note(*adopted, MoveJob::State::kCancelled);
+  REQUIRE(jobs.Of(*store, table_id, {"o", "", 1}) == nullptr);
+  REQUIRE(jobs.AreOver(*store, table_id, {"m", "p", 1}));
+  CheckAnew();
+}
 
 TEST_CASE_METHOD(Jobs, "Jobs and their floor outlive who has ordered them", "[moves]") {
   REQUIRE(jobs.Floor(*store) == 0);

@@ -281,6 +281,71 @@ class Lost(LostCase):
         self.any().run("CPUT t r f:x again")
         self.wait_until(lambda: "again" in str(self.any().run("XREADGROUP GROUP workers me COUNT 10 BLOCK 2000 STREAMS events >")), "not told")
 
+    def test_what_waits_for_it(self):
+        """A change of the schema, a reader of a feed and a cut go on once the set is given up, and a backup is begun anew."""
+        self.three()
+        director = self.everyone[0]
+        director.run("FEED CREATE events ON 1 t")
+        self.any().run("CPUT t a f:x before")
+        self.lose(2)
+        told, made, read = [], [], []
+        create = self.beside(lambda: made.append(self.everyone[1].refusal("TABLE CREATE later SPLIT AT 1 m FAMILY f")))
+        reader = self.beside(lambda: read.append(self.everyone[1].refusal("XREAD BLOCK 30000 STREAMS events $")))
+        self.wait_until(lambda: "lacks" in str(told) or "later" in str(director.refusal("TABLE LIST")), lambda: director.refusal("TABLE LIST"))
+        self.assertIn("set 2 is away", director.refusal("CLUSTER CUT"))
+        self.assertEqual("OK", director.run("CLUSTER REMOVE 2 FORCE"))
+        create.join(30)
+        self.assertTrue(made and (made[0] == "no error: OK" or "TRYAGAIN" in made[0]), made)
+        for member in self.everyone:
+            self.wait_until(lambda member=member: "later" in member.run("TABLE LIST"), "not all have it")
+        self.any().run("CPUT t i f:x behind")
+        reader.join(40)
+        self.assertIn("behind", str(read))
+        self.assertGreater(int(director.run("CLUSTER CUT")), 0)
+        self.assertEqual("OK", self.any().run("CPUT", "later", "zz", "f:x", 1) and "OK")
+
+    def test_two_are_lost_and_directors_too(self):
+        """Set 0 has three nodes, of which the leader goes again and again while what was lost is given to others."""
+        self.sets = [self.new_set(3)]
+        self.lead(self.sets[0], "CLUSTER", "INIT")
+        for number in range(1, 4):
+            self.sets.append(self.new_set(1, join=self.sets[0]))
+            self.admit(number)
+        self.everyone = [member for each in self.sets for member in each]
+        self.lead(self.sets[0], "CLUSTER", "CONFIG", "SET", "tablet-balance", "no")
+        letters = "bcdefghijklmnopqrstuvwxyz"
+        self.lead(self.sets[0], "TABLE", "CREATE", "t", "SPLIT", "AT", len(letters), *letters, "FAMILY", "f")
+        for letter in "a" + letters:
+            self.any().run("CPUT", "t", letter + "1", "f:x", letter)
+        have = {each["start"] or "a": each["set"] for each in self.all_tablets() if each["table"] == "0/t"}
+        for number in (1, 3):
+            for member in self.sets[number]:
+                member.server.kill()
+                self.everyone.remove(member)
+        for number in (1, 3):
+            self.wait_until(lambda number=number: self.is_away(number), "it is not missed")
+            self.assertEqual("OK", self.lead(self.sets[0], "CLUSTER", "REMOVE", number, "FORCE"))
+        rng = random.Random(self.seed)
+        for letter in sorted(letter for letter, number in have.items() if number in (1, 3)):
+            if rng.randrange(4) == 0:
+                self.restart(self.wait_leader(self.sets[0]))
+            to = rng.choice((0, 2))
+
+            def adopts(letter=letter, to=to):
+                try:
+                    got = self.wait_leader(self.sets[0]).refusal("TABLET", "ADOPT", "t", letter, "SET", to)
+                except (AssertionError, redis.RedisError) as error:
+                    got = str(error)
+                return got == "no error: OK" or "is not lost" in got
+            self.wait_until(adopts, lambda: (self.jobs()[-3:], f"seed {self.seed}"))
+        self.jobs_end()
+        self.assert_whole()
+        for letter, number in have.items():
+            wanted = None if number in (1, 3) else letter
+            self.assertEqual(wanted, self.lead(self.sets[0], "CGET", "t", letter + "1", "f:x"), f"seed {self.seed}, {letter}")
+            self.lead(self.sets[0], "CPUT", "t", letter + "2", "f:x", "new")
+        self.assertEqual(sum(number not in (1, 3) for number in have.values()) + len(have), self.lead(self.sets[0], "CCOUNT", "t"))
+
     def test_sets_come_and_are_lost(self):
         """Rows that sets have which are there are all there, whatever moves; each round a set is lost, and another one comes."""
         rng = random.Random(f"{self.seed}/lost")

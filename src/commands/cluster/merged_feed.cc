@@ -51,13 +51,6 @@ void MergedFeed::AddPart(uint64_t set) {
 void MergedFeed::AddNewSets() {
   const ClusterView& view = host_.services().cluster_view;
   knows_sets_ = view.KnowsSets(host_.store().engine().cluster().set);
-  // Of one that is gone there is no more.
-  if (knows_sets_) {
-    std::erase_if(parts_, [&view](const Part& part) {
-      return part.asked == Asked::kNothing && part.entries.empty() &&
-             view.sets.Find(part.set) == nullptr;
-    });
-  }
   for (const auto& [number, set] : view.sets.sets()) {
     const bool is_there = std::any_of(parts_.begin(), parts_.end(),
                                       [number = number](const auto& p) { return p.set == number; });
@@ -66,6 +59,20 @@ void MergedFeed::AddNewSets() {
     BeginPart(&parts_.back());
     if (at_end_) parts_.back().from_oldest = true;
   }
+}
+
+// Of a set that is of the cluster no more there is nothing but what it has said: nobody waits for
+// an answer of it.
+void MergedFeed::DropGone() {
+  const ClusterView& view = host_.services().cluster_view;
+  if (!is_merged_ || !view.KnowsSets(host_.store().engine().cluster().set)) return;
+  std::erase_if(parts_, [&](Part& part) {
+    if (view.sets.Find(part.set) != nullptr) return false;
+    if (std::exchange(part.asked, Asked::kNothing) != Asked::kNothing)
+      host_.services().remote->Forget(part.ticket);
+    part.is_resolved = part.complete = true;
+    return part.entries.empty();
+  });
 }
 
 MergedFeed::MergedFeed(MergedFeed&& other) noexcept
@@ -78,6 +85,7 @@ MergedFeed::MergedFeed(MergedFeed&& other) noexcept
       range_(other.range_),
       at_end_(other.at_end_),
       begun_micros_(other.begun_micros_),
+      begun_wall_(other.begun_wall_),
       lacks_(other.lacks_),
       end_(other.end_),
       reverse_(other.reverse_),
@@ -123,6 +131,7 @@ void MergedFeed::BeginAtEnd(uint64_t count) {
   Begin({}, false, count);
   at_end_ = true;
   begun_micros_ = host_.clock().MonotonicMicros();
+  begun_wall_ = host_.clock().WallMicros();
   for (Part& part : parts_) part.from_end = true;
 }
 
@@ -147,6 +156,7 @@ bool MergedFeed::MayHaveMore() {
 void MergedFeed::LookAgain() {
   is_away_ = false;
   lacks_ = 0;
+  DropGone();
   if (is_merged_) AddNewSets();
   for (Part& part : parts_) {
     if (part.look != nullptr) part.news_seen = part.look->News(session_);
@@ -231,7 +241,11 @@ bool MergedFeed::TakeResolved(Part* part, std::string_view reply) {
   // What a set that was away has written since it came back is behind the end, too.
   if (std::exchange(part->from_end, false)) {
     const int64_t late = host_.clock().MonotonicMicros() - begun_micros_;
-    const int64_t then = std::max<int64_t>(static_cast<int64_t>(now) - late, 0);
+    // An answer that was held back is of a time that is not so long ago: unless clocks differ, it
+    // began when the own clock said so.
+    const auto its_now = static_cast<int64_t>(now);
+    const int64_t then =
+        std::max<int64_t>({its_now - late, std::min(begun_wall_, its_now), int64_t{0}});
     part->after =
         late > kLateMicros ? std::min(FeedId::LastOf(then), part->resolved) : part->resolved;
   }
@@ -334,6 +348,7 @@ MergedFeed::Came MergedFeed::Next(Entry* entry, std::string* error) {
     *error = ClusterView::kSetsUnknown;
     is_away_ = true;
   }
+  DropGone();
   if (!error->empty() || !TakeAnswers(error)) return Came::kError;
   const Came came = Prepare();
   if (came != Came::kEntry) return came;

@@ -97,6 +97,7 @@ class MergedFeed {
   void AddPart(uint64_t set);
   void BeginPart(Part* part) const;
   void AddNewSets();
+  void DropGone();
   void Ask(Part* part, Asked what);
   void AskEntries(Part* part);
   // False: *error.
@@ -117,6 +118,7 @@ class MergedFeed {
   FeedRange range_;
   bool at_end_{false};       // it has begun there
   int64_t begun_micros_{0};  // monotonic; then
+  int64_t begun_wall_{0};    // Unix micros; then
   uint64_t lacks_{0};        // a set that set 0 knows of, and this node does not yet; 0: none
   FeedId end_;               // in reverse: what is behind it is not told yet
   bool reverse_{false};
