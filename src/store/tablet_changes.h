@@ -57,8 +57,8 @@ class TabletChanges {
   // The set is part of no cluster any more. REQUIRES: it is, and owns all rows of all tables.
   Status End();
   // The set is in order as that replica set. If it was another one before, it has come back from
-  // what was kept of it: jobs that take tablets away from it end. TRYAGAIN, ERR: not all members know of it. REQUIRES:
-  // the set is part of a cluster.
+  // what was kept of it: jobs that take tablets away from it end. TRYAGAIN, ERR: not all members
+  // know of it. REQUIRES: the set is part of a cluster.
   Status OpenAs(uint64_t set_id);
   // The set owns these of `table`, and nothing else of it. ERR: they overlap, or do not ascend.
   Status Assign(Table& table, std::vector<Tablet> tablets);

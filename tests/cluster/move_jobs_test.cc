@@ -58,7 +58,7 @@ class Jobs : public Fixture {
   MoveJobs jobs;
 };
 
-// The donor's end is the end of a move; of lost rows there is none, and the recipient alone says it.
+// The donor's end is the end of a move; of lost rows there is none, and the recipient says it.
 TEST_CASE_METHOD(Jobs, "Rows that a set was to adopt are nobody else's before that has ended",
                  "[moves][lost]") {
   const uint64_t table_id = Find("t").id();
