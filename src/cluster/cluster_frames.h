@@ -39,6 +39,8 @@ inline constexpr uint64_t kClusterLinkVersion{1};
 inline constexpr uint64_t kClusterLinkCuts{2};
 // ... and homes of feeds.
 inline constexpr uint64_t kClusterLinkHomes{3};
+// ... and sets that are lost, and rows with them.
+inline constexpr uint64_t kClusterLinkLost{4};
 
 struct NodeReport {
   uint64_t cluster_id{0};  // 0: the set is part of none yet

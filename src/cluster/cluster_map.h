@@ -104,7 +104,8 @@ class ClusterMap final : public CatalogKeeper {
   bool KnowCuts() const override { return known_ >= kClusterLinkCuts; }
   bool KnowHomes() const override { return known_ >= kClusterLinkHomes; }
   uint64_t NextHome(const FeedSet& feeds) const override;
-  // What all sets know, as far as is known: kClusterLinkCuts, kClusterLinkHomes; 0: less.
+  bool KnowLost() const { return known_ >= kClusterLinkLost; }
+  // What all sets know, as far as is known: kClusterLinkCuts to kClusterLinkLost; 0: less.
   void SetKnown(uint64_t known) { known_ = known; }
 
  private:

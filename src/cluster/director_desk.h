@@ -27,8 +27,9 @@ class DirectorDesk {
   // A node that goes by the cluster's users, but by other ones than this node does, as far as is
   // known here: "h:p". Nothing: none. Nodes without a link to the director are not waited for.
   virtual std::optional<std::string> WhoLacksUsers() const = 0;
-  // Whether a leader of the set says that it is there.
-  virtual bool IsHere(uint64_t set) const = 0;
+  // For so long no leader of the set has said that it is there, as far as this director knows; 0:
+  // one says so.
+  virtual int64_t AwayMicros(uint64_t set) const = 0;
   // Of sets that were recovered: what the director waits for, or what is wrong.
   virtual const std::vector<std::string>& Returns() const = 0;
   // A set was admitted, drains, or was removed: all are told at once.

@@ -17,10 +17,9 @@ namespace {
 std::vector<Tablet> Uncovered(const Tablet& tablet, const KeyRangeSet& owned) {
   std::vector<Tablet> left;
   std::string begin = tablet.begin;
-  for (const KeyRange& range : owned.ranges()) {
-    const bool is_before = !range.end.at_end && range.end.bytes <= begin;
+  for (size_t i = owned.FindRange(begin); i < owned.ranges().size(); ++i) {
+    const KeyRange& range = owned.ranges()[i];
     const bool is_behind = !tablet.end.empty() && range.begin.bytes >= tablet.end;
-    if (is_before) continue;
     if (is_behind) break;
     if (begin < range.begin.bytes) left.push_back({begin, range.begin.bytes, tablet.epoch});
     if (range.end.at_end) return left;
@@ -81,9 +80,16 @@ void AddLost(const std::map<uint64_t, TabletsByTable>& lost, Claims* claims) {
     for (const auto& [id, tablets] : tables) {
       const auto claimed = claims->find(id);
       if (claimed == claims->end()) continue;
+      // In order, so that each is added at the end.
+      std::vector<KeyRange> ranges;
+      for (const SetClaim& claim : claimed->second.sets) {
+        const auto& its = claim.tablets->owned().ranges();
+        ranges.insert(ranges.end(), its.begin(), its.end());
+      }
+      std::sort(ranges.begin(), ranges.end(),
+                [](const KeyRange& a, const KeyRange& b) { return a.begin < b.begin; });
       KeyRangeSet owned;
-      for (const SetClaim& claim : claimed->second.sets)
-        for (const KeyRange& range : claim.tablets->owned().ranges()) owned.Add(range);
+      for (KeyRange& range : ranges) owned.Add(std::move(range));
       std::vector<Tablet> left;
       for (const Tablet& tablet : tablets->list())
         for (Tablet& piece : Uncovered(tablet, owned)) left.push_back(std::move(piece));

@@ -19,6 +19,7 @@
 
 #include "cellar/lsn.h"
 #include "cellar/status.h"
+#include "cluster/map_cache.h"
 #include "engine/table/tablets.h"
 
 namespace cellar {
@@ -41,7 +42,7 @@ struct MoveJob {
 
   bool ended() const { return state == State::kCancelled || state == State::kDone; }
   // Nothing comes of it any more, or all of it has.
-  bool decided() const { return state != State::kOrdered; }
+  bool decided() const { return IsLost(from) ? ended() : state != State::kOrdered; }
 };
 
 class MoveJobs {

@@ -409,6 +409,10 @@ class ClusterLinks::Down final : public PeerHandler {
       Fail("it is part of another cluster");
       return true;
     }
+    // Others may have by now what a set had that was given up: none of its nodes serves it.
+    if (report.cluster_id != 0 &&
+        links_.host_.services().cluster_map.RemovedAs(links_.host_.store(), set_id_))
+      Say(FrameKind::kMap, std::string(1, static_cast<char>(MapPart::kReplaced)));
     if (report.tells_tablets) {
       ClusterState state;
       TabletsByTable tablets;
@@ -421,8 +425,7 @@ class ClusterLinks::Down final : public PeerHandler {
       const auto row = std::find_if(sets.begin(), sets.end(),
                                     [this](const auto& each) { return each.id == set_id_; });
       const bool is_its = row != sets.end() && row->number == state.set && row->number != 0;
-      const bool closes = was_removed ? !tablets.empty() : IsReplaced(state, sets);  // given up
-      if (report.leads && closes)
+      if (report.leads && !was_removed && IsReplaced(state, sets))
         Say(FrameKind::kMap, std::string(1, static_cast<char>(MapPart::kReplaced)));
       if (is_its && report.leads) {
         links_.host_.services().cluster_map.TakeClaims(
@@ -519,7 +522,7 @@ uint64_t ClusterLinks::Known() const {
     return set()->feature_level() >= level || set()->CheckLevel(level).ok();
   };
   if (!has_state() || !knows(kCutsLevel)) return kClusterLinkVersion;
-  return knows(kWholeGroupsLevel) ? kClusterLinkHomes : kClusterLinkCuts;
+  return knows(kWholeGroupsLevel) ? kClusterLinkLost : kClusterLinkCuts;
 }
 
 Status ClusterLinks::CheckSets() const {
@@ -546,7 +549,7 @@ void ClusterLinks::NoteKnown() {
     uint64_t& known = known_[*down->number()];
     known = std::max(known, down->known());
   }
-  uint64_t least = kClusterLinkHomes;
+  uint64_t least = kClusterLinkLost;
   for (const auto& set : host_.services().cluster_map.Sets(host_.store())) {
     const auto known = known_.find(set.number);
     if (set.number != 0) least = std::min(least, known == known_.end() ? 0 : known->second);
@@ -642,6 +645,9 @@ void ClusterLinks::UpdateRole() {
       if (services.cluster_view.sets.Find(row.number) == nullptr)
         (void)services.cluster_view.sets.Put({.number = row.number, .id = row.id});
     }
+    DropRemoved();
+    here_micros_.clear();
+    begun_micros_ = now();
     ++directory_version_;
   } else if (!is_director && director_.active()) {
     director_.End();
@@ -702,6 +708,8 @@ void ClusterLinks::OnTick() {
     }
     for (const auto& down : downs_) down->Judge();
     NoteKnown();
+    for (const auto& down : downs_)
+      if (down->leads() && down->number()) here_micros_[*down->number()] = now();
     if (!host_.closed()) cuts_.OnTick();
     TendReturns();
     if (host_.services().config.cluster_admit && !host_.closed()) AdmitWaiting();
@@ -851,27 +859,8 @@ std::optional<uint64_t> ClusterLinks::WhoLacks(uint64_t catalog) const {
   return director_.active() ? director_.WhoLacks(catalog) : std::optional<uint64_t>(0);
 }
 
-// Nobody waits for it, and nobody is sent to it any more.
-void ClusterLinks::NoteRemoved(uint64_t number) {
-  ClusterView& view = host_.services().cluster_view;
-  const ClusterSet* const known = view.sets.Find(number);
-  if (known == nullptr) return;
-  returns_.Lost(known->id);
-  view.sets.Remove(number);
-  ++directory_version_;
-  director_.RemoveSet(number);
-}
-
 void ClusterLinks::OnAdmitted() {
-  const auto& rows = host_.services().cluster_map.Sets(host_.store());
-  std::vector<uint64_t> gone;
-  for (const auto& [number, set] : host_.services().cluster_view.sets.sets()) {
-    const bool is_there = std::any_of(rows.begin(), rows.end(), [number = number](const auto& row) {
-      return row.number == number;
-    });
-    if (!is_there) gone.push_back(number);
-  }
-  for (const uint64_t number : gone) NoteRemoved(number);
+  DropRemoved();
   PutSet(OwnClusterSet(host_));
   for (const auto& down : downs_) down->Judge();
   NoteKnown();
@@ -885,31 +874,6 @@ void ClusterLinks::FillMembers(ClusterSet* set) const {
       member.machine = down->report().machine;
     }
   }
-}
-
-// What two voters of it share, which is lost with both.
-static std::string SharedPlace(const ClusterSet& set) {
-  for (auto one = set.members.begin(); one != set.members.end(); ++one) {
-    for (auto other = one + 1; other != set.members.end(); ++other) {
-      if (one->kind != "voter" || other->kind != "voter") continue;
-      if (!one->zone.empty() && one->zone == other->zone) return "zone " + Quote(one->zone);
-      if (!one->machine.empty() && one->machine == other->machine)
-        return "machine " + Quote(one->machine);
-    }
-  }
-  return {};
-}
-
-void ClusterLinks::PutSet(ClusterSet set) {
-  FillMembers(&set);
-  std::string shared = SharedPlace(set);
-  if (std::string& told = shared_told_[set.number]; told != shared) {
-    told = shared;
-    if (!shared.empty())
-      Log(LogSeverity::kWarning,
-          fmt::format("Members of set {} are in one place: {}", set.number, shared));
-  }
-  if (host_.services().cluster_view.sets.Put(std::move(set))) ++directory_version_;
 }
 
 // Who has lost its link may hear of nothing, and is not waited for: it would be for ever.
@@ -944,6 +908,8 @@ bool ClusterLinks::TakeMap(std::string_view body) {
                  : TakeMapNews(body, &view.map);
     case MapPart::kReplaced:
       if (!body.empty()) return false;
+      // What was known of it is of before; the director says if it is one again.
+      if (in_cluster()) view.sets.Remove(host_.store().engine().cluster().set);
       returns_.NoteReplaced();
       return true;
     case MapPart::kUsers:

@@ -67,7 +67,7 @@ class ClusterLinks final : public DirectorDesk,
   std::optional<std::string> WhoLacksUsers() const override;
   const std::vector<std::string>& Returns() const override { return returns_.news(); }
   void OnAdmitted() override;
-  bool IsHere(uint64_t set) const override { return LeaderOf(set) != nullptr; }
+  int64_t AwayMicros(uint64_t set) const override;
 
  private:
   class Up;
@@ -98,7 +98,7 @@ class ClusterLinks final : public DirectorDesk,
   void NoteCatalog();
   void NoteCommitted();
   void SetHold(uint64_t held_from, Lsn before);
-  // What all members of this node's set know, or may: kClusterLinkCuts, kClusterLinkHomes.
+  // What all members of this node's set know, or may: kClusterLinkCuts to kClusterLinkLost.
   uint64_t Known() const;
   void NoteKnown();
   void TellListeners(const CutMark& mark, uint64_t number);
@@ -116,6 +116,8 @@ class ClusterLinks final : public DirectorDesk,
   void TendReturns();
   void NoteLost(uint64_t set_id, const Down* link);
   void NoteRemoved(uint64_t number);
+  // Those that the directory has, and the cluster no more.
+  void DropRemoved();
   // --- what the director says
   void TakeSchemaOrder(std::string_view body);
   void TakeUsers(std::string text);
@@ -126,7 +128,9 @@ class ClusterLinks final : public DirectorDesk,
   CatalogDirector director_{*this};
   CatalogMember member_;
   CutDirector cuts_{host_, director_, *this};
-  std::map<uint64_t, uint64_t> known_;  // what leaders of sets have said, by set
+  std::map<uint64_t, uint64_t> known_;       // what leaders of sets have said, by set
+  std::map<uint64_t, int64_t> here_micros_;  // when a set's leader was here last (monotonic)
+  int64_t begun_micros_{0};                  // when this director has begun
   SetReturns returns_;
   BackupCuts backup_cuts_;
   DigestCuts digest_cuts_;

@@ -1,9 +1,12 @@
 // ClusterLinks: what a node reports of its set, and whom it tells.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/hash.h"
 #include "base/os/log.h"
+#include "base/text/quote.h"
 #include "commands/config/config.h"
 #include "commands/reports/cluster_report.h"
 #include "commands/session/services.h"
@@ -107,6 +110,58 @@ void ClusterLinks::TakeUsers(std::string text) {
   }
   Log(LogSeverity::kWarning,
       "The users of the cluster cannot be taken over: " + changed.status().text());
+}
+
+// --- sets, at the director
+
+// Until somebody has come to its director in this term, nobody is known to be away.
+int64_t ClusterLinks::AwayMicros(uint64_t set) const {
+  if (LeaderOf(set) != nullptr) return 0;
+  const auto seen = here_micros_.find(set);
+  return now() - (seen == here_micros_.end() ? begun_micros_ : seen->second);
+}
+
+// Nobody waits for it, and nobody is sent to it any more.
+void ClusterLinks::NoteRemoved(uint64_t number) {
+  ClusterView& view = host_.services().cluster_view;
+  const ClusterSet* const known = view.sets.Find(number);
+  if (known == nullptr) return;
+  returns_.Lost(known->id);
+  view.sets.Remove(number);
+  ++directory_version_;
+  director_.RemoveSet(number);
+}
+
+void ClusterLinks::DropRemoved() {
+  std::vector<uint64_t> gone;
+  for (const auto& [number, set] : host_.services().cluster_view.sets.sets())
+    if (!host_.services().cluster_map.Has(host_.store(), number)) gone.push_back(number);
+  for (const uint64_t number : gone) NoteRemoved(number);
+}
+
+// What two voters of it share, which is lost with both.
+static std::string SharedPlace(const ClusterSet& set) {
+  for (auto one = set.members.begin(); one != set.members.end(); ++one) {
+    for (auto other = one + 1; other != set.members.end(); ++other) {
+      if (one->kind != "voter" || other->kind != "voter") continue;
+      if (!one->zone.empty() && one->zone == other->zone) return "zone " + Quote(one->zone);
+      if (!one->machine.empty() && one->machine == other->machine)
+        return "machine " + Quote(one->machine);
+    }
+  }
+  return {};
+}
+
+void ClusterLinks::PutSet(ClusterSet set) {
+  FillMembers(&set);
+  std::string shared = SharedPlace(set);
+  if (std::string& told = shared_told_[set.number]; told != shared) {
+    told = shared;
+    if (!shared.empty())
+      Log(LogSeverity::kWarning,
+          fmt::format("Members of set {} are in one place: {}", set.number, shared));
+  }
+  if (host_.services().cluster_view.sets.Put(std::move(set))) ++directory_version_;
 }
 
 }  // namespace cellar

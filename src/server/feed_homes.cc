@@ -77,8 +77,9 @@ void FeedHomes::Forget() {
 void FeedHomes::OnTurn() {
   const SetNode* const set = host_.replication().set();
   const bool may = set != nullptr && set->open() && set->may_append() && !host_.loading() &&
-                   !host_.closed() && host_.routes() && !host_.writes_paused() &&
-                   !host_.store().in_transaction() && !host_.store().following();
+                   !host_.closed() && host_.store().engine().cluster().active() &&
+                   !host_.writes_paused() && !host_.store().in_transaction() &&
+                   !host_.store().following();
   if (!may) return;
   Store& store = host_.store();
   // Who leads anew asks anew.

@@ -293,7 +293,7 @@ void TabletMover::AskOf(const MoveJob& job, Ordered* ordered) {
   const bool is_adoption = IsLost(job.from);
   const bool drops = job.state == MoveJob::State::kCancelling;
   if (drops && !IsOfCluster(job.to)) return Note(job, MoveJob::State::kCancelled, {}, ordered);
-  if (is_adoption && !drops && ordered->cancel)
+  if (is_adoption && !drops && (ordered->cancel || !IsOfCluster(job.to)))
     return Note(job, MoveJob::State::kCancelling, ordered->why, ordered);
   if (!is_adoption && !drops && !IsOfCluster(job.from)) {
     return Note(job, MoveJob::State::kCancelling, fmt::format("set {} is lost", job.from), ordered);

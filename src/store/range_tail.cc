@@ -29,6 +29,12 @@ Result<bool> RangeTail::Next(MutationBuilder* to) {
   CELLAR_ASSERT(placed_);
   ASSIGN_OR_RETURN(const bool known, index_.FindSuperseded());
   if (!known) return false;
+  // A set that has come back without its last records has others in their places.
+  if (!std::exchange(is_checked_, true) && !index_.IsInForce(through_.lsn)) {
+    return Status::Error(ErrorCode::kErr, "record " + FormatUint64(through_.lsn.epoch) + "-" +
+                                              FormatUint64(through_.lsn.seq) +
+                                              " is not of this log any more");
+  }
   const auto visit = [&](const LogRecord& record, int64_t) -> Result<bool> {
     if (!record.is_entry() || record.lsn.seq <= through_.lsn.seq) return true;
     if (record.kind == RecordKind::kCommand) AddOps(record, to);

@@ -47,6 +47,7 @@ class RangeTail {
   LogMark through_;
   LogPlace place_{};
   bool placed_{false};
+  bool is_checked_{false};  // that it is behind a record of this log
 };
 
 }  // namespace cellar

@@ -268,7 +268,8 @@ class AloneTest(ReturnTest):
         self.assertEqual("moved", self.sets[other][0].run("CGET", "t", row, "f:a"))
         self.assertIn("no set at", director.refusal("CLUSTER", "ADMIT", f"127.0.0.1:{back.port}"))
         # The way on without it: it is given up, and others have its rows.
-        self.assertEqual("OK", director.run("CLUSTER", "REMOVE", number, "FORCE"))
+        force = self.told(director, "CLUSTER", "REMOVE", number, "FORCE")
+        self.wait_until(lambda: "no error" in force() or "is not of this cluster" in force(), force)
         for each in [pairs(each) for each in director.run("TABLET", "LIST", "t")[1]]:
             if each["state"] == "lost":
                 self.assertEqual("OK", director.run("TABLET", "ADOPT", "t", each["start"], "SET", 0))

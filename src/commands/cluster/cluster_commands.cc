@@ -187,16 +187,25 @@ void CmdClusterUndrain(CommandContext& ctx) {
   });
 }
 
+// Nobody shall give up a set that has an election, or has not come to a new director yet.
+constexpr int64_t kAwayMicros{5'000'000};
+
 // CLUSTER REMOVE n [FORCE]
 void CmdClusterRemove(CommandContext& ctx) {
   const bool forces = ctx.args.size() > 3;
   if (forces && (ctx.args.size() > 4 || !EqualsIgnoreCase(ctx.args[3], "FORCE")))
     return ctx.Fail(UnexpectedWord(ctx.args[3], "FORCE"));
   ChangeSet(ctx, [&ctx, forces](ClusterMap& map, uint64_t set, std::string why) {
-    const bool is_here = ctx.host.services().director->IsHere(set);
-    if (forces && !is_here && set != 0)
+    const int64_t away_micros = ctx.host.services().director->AwayMicros(set);
+    const bool is_away = away_micros > 0 && set != 0 && map.Has(ctx.store(), set);
+    if (is_away && forces && away_micros < kAwayMicros) {
+      return Status::Error(ErrorCode::kTryAgain,
+                           fmt::format("set {} is given up once it has been away for {} seconds",
+                                       set, kAwayMicros / 1'000'000));
+    }
+    if (is_away && forces)
       return map.GiveUp(ctx.store(), ctx.host.replication().term(), set, std::move(why));
-    if (!is_here && set != 0 && map.Has(ctx.store(), set)) {
+    if (is_away) {
       return Status::Error(
           ErrorCode::kTryAgain,
           fmt::format("set {} is away. If it is lost for good, with all that it owns: CLUSTER "

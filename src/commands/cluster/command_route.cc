@@ -241,7 +241,7 @@ class RouteFinder {
     size_t sets = 0;
     CommandRoute route = OfWhole(*table, &sets);
     // It reads where the rows were then.
-    if (IsOfMoment(command, args)) route = {Kind::kSeveral, 0, 0, {}};
+    if (!route.Is(Kind::kLost) && IsOfMoment(command, args)) route = {Kind::kSeveral, 0, 0, {}};
     if (route.Is(Kind::kSeveral)) {
       route.error = fmt::format("CROSSSET table {} lies on {} sets: no {} goes over them",
                                 Quote(table->shown_name()), sets, CommandText(command));

@@ -87,6 +87,7 @@ class OpenTask final : public Task {
     const Table* const table = store.lineage() == lineage_ ? store.TableById(table_id_) : nullptr;
     if (table == nullptr)
       return Status::Error(ErrorCode::kNoTable, "the table was dropped before it was read");
+    RETURN_IF_ERROR(ClusterPart::CheckAllThere(host_, *table));
     ASSIGN_OR_RETURN(const uint64_t id, FrozenTables(store).Freeze(table->keyspace(), {table}, 0));
     FrozenTables(store).Hold(id);
     frozen_ = id;

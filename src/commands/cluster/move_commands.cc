@@ -270,6 +270,11 @@ void CmdTabletAdopt(CommandContext& ctx) {
                                 Quote(table->name()), lost.set));
   }
   if (const std::string why = WhyNotNow(ctx, to); !why.empty()) return ctx.Fail(why);
+  if (services.cluster_map.has_others() && !services.cluster_map.KnowLost()) {
+    return ctx.Fail(
+        "TRYAGAIN not all sets of the cluster have said that they know lost rows: one is "
+        "away, or has members of an earlier version");
+  }
   const Tablet tablet{lost.begin, lost.end, lost.epoch};
   if (!services.move_jobs.AreOver(ctx.store(), table->id(), tablet))
     return ctx.Fail("TRYAGAIN a job that has to do with these rows goes on: TABLET JOBS");

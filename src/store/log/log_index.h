@@ -83,6 +83,9 @@ class LogIndex {
 
   // Goes on by a piece to find out which records up to `shown` are void. True: that is known.
   Result<bool> FindSuperseded();
+  // Whether that is a record of the log as it is now, and none that another one has taken the place
+  // of. REQUIRES: FindSuperseded has said true.
+  bool IsInForce(Lsn lsn) const;
   // Whether Before knows: what is before `place` has been read through. False: some of it has been
   // now, ask again.
   Result<bool> LookBefore(const LogPlace& place);
@@ -129,7 +132,6 @@ class LogIndex {
   }
   // The last one before `segment` in which pieces are known; null if there is none.
   const Segment* MarkedBefore(const Segment* segment) const;
-  bool IsInForce(Lsn lsn) const;
   // Takes in that `lsn` is the next record of the log.
   void NoteEpoch(Lsn lsn);
   void BeginScan();
