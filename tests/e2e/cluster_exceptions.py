@@ -46,6 +46,10 @@ EXCEPTIONS = {
         (SKIP, "entries of several sets come in the order of their clocks, which these tests stop"),
     "test_export.ExportTest.test_a_wide_row_is_several_lines": OWN_DIGEST,
     "test_export.ExportTest.test_rows_read_back_give_the_same_store": OWN_DIGEST,
+    "test_limits.PatternTest.test_a_feed_is_read_a_few_times_by_a_command":
+        (SKIP, "groups of two feeds may have two homes, which no XREADGROUP goes over"),
+    "test_io_threads.ThreadsTest.test_connections_are_spread_evenly_and_info_counts_them":
+        (SKIP, "nodes have connections of each other"),
     "test_errors.StaleCursorTest.test_a_snapshot_cursor_dies_with_the_server":
         (SKIP, "its moment is in the logs of all sets, and outlives a node"),
     "test_monitor": (SKIP, "MONITOR shows what each node carries out"),
