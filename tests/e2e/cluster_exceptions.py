@@ -42,6 +42,9 @@ EXCEPTIONS = {
     "test_column_types.TypeChangeTest.test_events": (SKIP, "keyspace events are not passed on to other nodes"),
     "test_avro.AvroTest.test_debians_library_reads_and_writes_it": OWN_DIGEST,
     "test_avro.AvroTest.test_it_comes_back_the_same": OWN_DIGEST,
+    "test_avro.AvroTest.test_an_import_and_an_export_that_are_killed_go_on": OWN_DIGEST,
+    "test_snapshots.Snapshots.test_info_and_list": (SKIP, "what tables hold for snapshots is told of the node's own rows"),
+    "test_server.OperatorTest.test_monitor_and_slow_log_show_no_secrets": (SKIP, "MONITOR shows what each node carries out"),
     "test_feed_old.WhatExpiredTells":
         (SKIP, "entries of several sets come in the order of their clocks, which these tests stop"),
     "test_export.ExportTest.test_a_wide_row_is_several_lines": OWN_DIGEST,
