@@ -68,7 +68,7 @@ int64_t CutDirector::TimeOf(int attempt) const {
   Store& store = host_.store();
   const size_t last = std::size(kLeadMicros) - 1;
   const int64_t lead = kLeadMicros[std::min(static_cast<size_t>(attempt), last)];
-  // The store may go by another clock (DEBUG SET-CLOCK), by which it is later.
+  // The store may go by another clock (DEBUG SET-TIME), by which it is later.
   const int64_t now = std::max(host_.clock().WallMicros(), store.now_micros());
   int64_t latest = now;
   for (const auto& [set, clock] : clocks_)

@@ -129,6 +129,25 @@ TEST_CASE("What is said of the log does not shrink while a sync runs", "[journal
   }
 }
 
+TEST_CASE("A sync that is asked for behind a snapshot comes for what is in the next segment, too",
+          "[journal]") {
+  for (int round = 0; round < 10; ++round) {
+    FaultyFileSystem disk;
+    JournalRig rig(&disk);
+    rig.options.sync_policy = SyncPolicy::kNo;
+    REQUIRE(rig.Open().ok());
+    for (int i = 0; i < 3; ++i) {
+      REQUIRE(rig.WriteAndWait().ok());
+      REQUIRE(rig.journal->StartSnapshot().ok());
+      REQUIRE(rig.WaitUntil([&] { return !rig.journal->snapshot_running(); }));
+      REQUIRE(rig.Write().ok());
+      rig.journal->Flush();
+      rig.journal->RequestSync();
+      REQUIRE(rig.WaitUntil([&] { return rig.journal->durable_lsn() == rig.lsn; }));
+    }
+  }
+}
+
 TEST_CASE("A snapshot that ends behind a failed sync leaves in the log what was acknowledged",
           "[journal]") {
   for (const SyncPolicy policy : {SyncPolicy::kEverySecond, SyncPolicy::kNo}) {

@@ -192,6 +192,19 @@ TEST_CASE("A tablet goes over with all that was written meanwhile", "[moves]") {
                     .ok());
       }
     };
+    // Of a log in which another record has that place nothing is told.
+    LogMark lost = mark;
+    ++lost.lsn.epoch;
+    RangeTail foreign = from.changes().TailOf(out, lost);
+    from.Settle();
+    REQUIRE(foreign.Update(from.store->journal(), from.store->applied_lsn()).ok());
+    for (Status refused = Status::Ok(); refused.ok();) {
+      MutationBuilder builder;
+      const Result<bool> read = foreign.Next(&builder);
+      REQUIRE_FALSE((read.ok() && *read));
+      if (!read.ok()) refused = read.status();
+      CHECK((read.ok() || refused.text().find("is not of this log any more") != std::string::npos));
+    }
     auto log = std::make_unique<RangeTail>(from.changes().TailOf(out, mark));
     for (int round = 0; round < 4; ++round) {
       for (int i = 0; i < 30; ++i) writer.Step();

@@ -133,6 +133,17 @@ std::string WhyNotTo(CommandContext& ctx, uint64_t set) {
   return {};
 }
 
+// The number that it gets.
+Result<uint64_t> OrderJob(CommandContext& ctx, MoveJob job) {
+  Services& services = ctx.host.services();
+  job.why = "asked by " + ctx.session.user_name;
+  const ClusterTelling telling(ctx.host);
+  Result<uint64_t> number = services.move_jobs.Order(ctx.store(), std::move(job));
+  ctx.DependsOn(ctx.host.last_lsn());
+  if (number.ok()) services.moves->Wake();
+  return number;
+}
+
 void ReplyJob(ReplyWriter& reply, const MoveJob& job, const MoveProgress& progress,
               const Table* table, const TabletSize* size) {
   const auto text = [table](std::string_view bound) {
@@ -211,16 +222,11 @@ void CmdTabletMove(CommandContext& ctx) {
   job.tablet = tablet;
   job.from = entry->set;
   job.to = request.to;
-  job.why = "asked by " + ctx.session.user_name;
-  const ClusterTelling telling(ctx.host);
-  const Result<uint64_t> number = services.move_jobs.Order(ctx.store(), std::move(job));
-  ctx.DependsOn(ctx.host.last_lsn());
-  if (!number.ok()) return ctx.Fail(number.status());
-  services.moves->Wake();
-  if (!request.wait_ms) return ctx.reply.Unsigned(*number);
+  ASSIGN_OR_REPLY(ctx, const uint64_t number, OrderJob(ctx, std::move(job)));
+  if (!request.wait_ms) return ctx.reply.Unsigned(number);
   const int64_t wait_micros =
       static_cast<int64_t>(std::min<uint64_t>(*request.wait_ms, 1ULL << 40));
-  ctx.Continue(std::make_unique<JobWait>(ctx.host, *number, JobWait::Wants::kMoved,
+  ctx.Continue(std::make_unique<JobWait>(ctx.host, number, JobWait::Wants::kMoved,
                                          ctx.host.last_lsn(),
                                          ctx.host.clock().MonotonicMicros() + wait_micros * 1000));
 }
@@ -284,13 +290,8 @@ void CmdTabletAdopt(CommandContext& ctx) {
   job.tablet = tablet;
   job.from = lost.set;
   job.to = to;
-  job.why = "asked by " + ctx.session.user_name;
-  const ClusterTelling telling(ctx.host);
-  const Result<uint64_t> number = services.move_jobs.Order(ctx.store(), std::move(job));
-  ctx.DependsOn(ctx.host.last_lsn());
-  if (!number.ok()) return ctx.Fail(number.status());
-  services.moves->Wake();
-  ctx.Continue(std::make_unique<JobWait>(ctx.host, *number, JobWait::Wants::kMoved,
+  ASSIGN_OR_REPLY(ctx, const uint64_t number, OrderJob(ctx, std::move(job)));
+  ctx.Continue(std::make_unique<JobWait>(ctx.host, number, JobWait::Wants::kMoved,
                                          ctx.host.last_lsn(),
                                          ctx.host.clock().MonotonicMicros() + kAnswerMicros));
 }

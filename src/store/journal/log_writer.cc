@@ -617,7 +617,8 @@ bool LogWriter::SyncSegment() {
     lanes_.Drain();
     if (!SettleLanes()) return false;
   }
-  sync_wanted_ = false;
+  // Whoever wants it has handed in what is not written yet as well: a segment may end before that.
+  sync_wanted_ = sync_wanted_ && written_ < unsynced_.size();
   if (!segment_->has_unsynced()) return true;
   const int64_t begin = clock_.MonotonicMicros();
   sync_in_progress_.store(true, std::memory_order_relaxed);
