@@ -57,6 +57,9 @@ const CommandEntry* FirstOfNode(const TransactionState& transaction) {
 }
 
 // Whether it is an EXEC that runs its queue, unless something watched has changed.
+// Names of what a client that tracks has read of other sets, and been answered not yet.
+constexpr size_t kNamesAwayMax{1'000};
+
 bool EndsWatched(const Session& session, const CommandEntry& command) {
   return command.Is(CommandRole::kExec) && session.in_multi() && !session.transaction->aborted;
 }
@@ -82,7 +85,11 @@ CommandLinks::CommandLinks(Host& host, ReplicationHost& dialler)
           [this](uint64_t node) { return LinkToNode(node); },
           [this](uint64_t set) { return LateText(set); })),
       mover_(std::make_unique<TabletMover>(host)),
-      homes_(std::make_unique<FeedHomes>(host)) {}
+      homes_(std::make_unique<FeedHomes>(host)),
+      tracked_sets_(std::make_unique<TrackedSets>()) {
+  asker_.user_name = "default";
+  asker_.keyspace = "0";
+}
 
 CommandLinks::~CommandLinks() = default;
 
@@ -279,7 +286,8 @@ CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
   // behind it.
   if (session.switches.waits_elsewhere) client->EndHolding();
   client->skips = session.reply_mode == ReplyMode::kSkipping;
-  client->reads_away = client->reads_away || (set != kOwnSet && doing.reads);
+  if (set != kOwnSet && session.tracking != nullptr) [[unlikely]]
+    NoteReadAway(client, session, command, args);
   if (command.Is(CommandRole::kWatch)) {
     channel.watches = true;
     if (set != kOwnSet) client->watched.Add(set, session.keyspace, command, args);
@@ -293,11 +301,23 @@ CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
   return Outcome::kPassed;
 }
 
+// What is read of another set is remembered from before it is asked for.
+void CommandLinks::NoteReadAway(PassedClient* client, Session& session, const CommandEntry& command,
+                                Arguments args) {
+  std::vector<Tracking::ReadName> names = Tracking::NamesOf(host_, session, command, args);
+  Tracking::EndCaching(session, command);
+  if (names.empty()) return;
+  if (client->names_away.empty()) client->mark_away = tracked_sets_->Now();
+  if (!session.tracking->bcast) host_.services().tracking.RememberNames(host_, session, names);
+  std::move(names.begin(), names.end(), std::back_inserter(client->names_away));
+}
+
 // An EXEC stands alone, since what it takes with it is the session's; so does what goes without a
 // reply, in case it must be asked again.
 bool CommandLinks::IsFull(const PassedClient& client, bool is_exec) const {
   if (!client.under_way()) return false;
   if (is_exec || client.transaction != nullptr || client.skips) return true;
+  if (client.names_away.size() >= kNamesAwayMax) return true;
   const PassedChannel& channel = *client.current();
   if (channel.calls().bytes() > kClientBytesMax) return true;
   return channel.link() != nullptr && channel.link()->call_bytes() > kLinkBytesMax;
@@ -513,6 +533,7 @@ void CommandLinks::OnTurn(Lsn released) {
   TabletListeners& listeners = host_.services().tablet_listeners;
   if (!listeners.empty() && set() != nullptr && !host_.loading())
     listeners.Tell(host_, MapOf(host_));
+  tracked_sets_->OnTurn(host_, asker_);
   asks_->OnTurn();
   for (const auto& end : owners_) end->OnTurn();
   for (const auto& end : entries_) end->OnTurn();
@@ -545,6 +566,7 @@ void CommandLinks::OnOwnerNoMore(Lsn released) {
 
 void CommandLinks::OnTick() {
   const bool stood_still = now() - std::exchange(tick_micros_, now()) > kTickMicrosMax;
+  host_.services().tracking.news().OnTick(now());
   messages_.OnTick();
   if (set() == nullptr) return;
   SetUsers::Found(host_);
@@ -619,7 +641,7 @@ uint64_t CommandLinks::CountMemory() const {
   for (const CommandServant* servant : servants_) bytes += servant->memory_bytes();
   for (const auto& end : owners_) bytes += end->memory_bytes();
   for (const auto& end : entries_) bytes += end->memory_bytes();
-  return bytes + local_->memory_bytes() + asks_->memory_bytes();
+  return bytes + local_->memory_bytes() + asks_->memory_bytes() + tracked_sets_->memory_bytes();
 }
 
 uint64_t CommandLinks::held_bytes() const {

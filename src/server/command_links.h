@@ -96,6 +96,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   PeerHandler* Accept(PeerLink* link, uint64_t node);
   // Of commands that go over several sets.
   RemoteCalls& remote();
+  TrackedSets& tracked_sets() { return *tracked_sets_; }
   MoveDesk& moves();
   // At the end of a turn, when replies may be told up to `released`.
   void OnTurn(Lsn released);
@@ -164,6 +165,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   bool IsBehind(const PassedClient& client, bool in_feeds) const;
   // It must wait until what is under way for it has been answered.
   bool IsFull(const PassedClient& client, bool is_exec) const;
+  void NoteReadAway(PassedClient* client, Session& session, const CommandEntry& command,
+                    Arguments args);
   // Where the command goes to; of EXEC, with what its client watches.
   CommandRoute Route(const Session& session, const CommandEntry& command, Arguments args) const;
   // Whether that is not this set's to answer.
@@ -225,6 +228,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   std::unique_ptr<RemoteAsks> asks_;
   std::unique_ptr<TabletMover> mover_;
   std::unique_ptr<FeedHomes> homes_;
+  ConnectedSession asker_;  // on whose behalf this node asks others
+  std::unique_ptr<TrackedSets> tracked_sets_;
   SetTargets targets_;
   std::vector<PassedClient*> waiting_;
   std::map<uint64_t, Unblocked> unblockings_;  // by ticket

@@ -16,6 +16,7 @@
 #include "commands/cluster/alter_wait.h"
 #include "commands/cluster/command_route.h"
 #include "commands/cluster/cursor_scan.h"
+#include "commands/cluster/tracked_sets.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/session/parsed_command.h"
 #include "commands/session/services.h"
@@ -126,7 +127,7 @@ bool CommandServant::Execute(std::string_view text, uint8_t flags) {
       piece = CallPiece::Parse(words);
       return;
     }
-    if (IsCursorCall(words) || IsSettledCall(words)) {
+    if (IsCursorCall(words) || IsSettledCall(words) || IsChangedCall(words)) {
       done = RunUnjudged(words);
       return;
     }

@@ -6,7 +6,6 @@
 
 #include "base/assert.h"
 #include "commands/session/services.h"
-#include "commands/session/tracking.h"
 #include "server/command_links.h"
 
 namespace cellar {
@@ -61,6 +60,7 @@ size_t PassedClient::memory_bytes() const {
   size_t bytes = sizeof(*this) + channels_.size() * sizeof(PassedChannel);
   for (const auto& channel : channels_) bytes += channel->calls().memory_bytes();
   bytes += watched.memory_bytes();
+  for (const Tracking::ReadName& read : names_away) bytes += sizeof(read) + read.name.size();
   return bytes;
 }
 
@@ -130,16 +130,20 @@ void PassedClient::OnReply(PassedChannel& channel, std::string_view bytes, bool 
 
 void PassedClient::OnAllAnswered(PassedChannel& channel) {
   Session& session = connection_.session;
+  const Services& services = links_.host_.services();
   // What was read in it this node does not know, so the client shall keep nothing of it.
-  const bool read_unknown = transaction != nullptr ? ReadsData(*transaction) : reads_away;
+  const bool read_unknown = transaction != nullptr && ReadsData(*transaction);
   if (transaction != nullptr) {
     channel.watches = false;
     watched.Clear();
   }
-  if (read_unknown && session.tracking != nullptr)
+  if ((read_unknown || forgets_away) && session.tracking != nullptr)
     links_.host_.services().tracking.TellEverything(links_.host_, session);
+  else if (!names_away.empty())
+    services.tracked_sets->EndRead(links_.host_, session, mark_away, names_away);
   transaction.reset();
-  session.switches.waits_elsewhere = skips = reads_away = false;
+  names_away.clear();
+  session.switches.waits_elsewhere = skips = forgets_away = false;
   EndHolding();
 }
 
@@ -149,7 +153,11 @@ void PassedClient::OnMoved(PassedChannel& channel, std::string requests) {
   channel.watches = false;
   // One that nothing was under way on.
   if (&channel != current_) return;
-  session.switches.waits_elsewhere = session.in_command = reads_away = false;
+  session.switches.waits_elsewhere = session.in_command = false;
+  // CLIENT CACHING held for the first time that it was passed on.
+  forgets_away = forgets_away || (!names_away.empty() && session.tracking != nullptr &&
+                                  (session.tracking->optin || session.tracking->optout));
+  names_away.clear();
   TellAskers(unblockings.Lost());
   if (session.ended()) return;
   EndHolding();

@@ -15,6 +15,8 @@
 
 #include "cluster/entry_link.h"
 #include "cluster/unblockings.h"
+#include "commands/cluster/tracked_sets.h"
+#include "commands/session/tracking.h"
 #include "commands/session/transaction.h"
 #include "server/connection/connection.h"
 #include "server/connection/passed_commands.h"
@@ -90,10 +92,13 @@ class PassedClient final : public PassedCommands {
   int64_t since_micros{0};  // the command in front has been tried since (monotonic); 0: it is new
   bool waits{false};        // its session is postponed, on behalf of this
   bool watches_lost{false};
-  WatchedWords watched;    // at the owners that keep watches
-  bool skips{false};       // CLIENT REPLY SKIP is for what is under way
-  bool reads_away{false};  // another set's rows are being read
-  bool misled{false};      // the command in front was sent to a set that it does not concern
+  WatchedWords watched;  // at the owners that keep watches
+  bool skips{false};     // CLIENT REPLY SKIP is for what is under way
+  // Of what is read of other sets on behalf of a client that tracks.
+  std::vector<Tracking::ReadName> names_away;
+  TrackedSets::Mark mark_away;
+  bool forgets_away{false};  // ... or what that is has been forgotten
+  bool misled{false};        // the command in front was sent to a set that it does not concern
   // Its command waits for this node: for its state, or for what its feeds tell.
   enum class Lags : uint8_t { kNo, kState, kFeeds };
   Lags lags{Lags::kNo};

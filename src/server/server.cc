@@ -156,6 +156,7 @@ Status Server::Attach(Store* store) {
   if (replication_.set() != nullptr) {
     dispatcher_own_.SetPassing(&command_links_);
     services_own_.remote = &command_links_.remote();
+    services_own_.tracked_sets = &command_links_.tracked_sets();
     services_own_.moves = &command_links_.moves();
     services_own_.cuts = &command_links_.cluster().cuts();
   }

@@ -25,10 +25,8 @@ OWN_DIGEST = (SKIP, "DEBUG DIGEST is of what the node has")
 
 
 EXCEPTIONS = {
-    "test_tracking": (SKIP, "a client is told of changes of its node's set; of what it has read of others it is told null"),
+    "test_tracking": (SKIP, "what other sets change is told a moment later: test_tracking_sets waits for it"),
     "test_table_events": (SKIP, "keyspace events are not passed on to other nodes"),
-    "test_clients.ClientTest.test_node_redis_cache_never_goes_stale":
-        (SKIP, "its cache counts on being told of changes on other sets, and is told to drop everything"),
     "test_clients.ExporterTest": (SKIP, "an exporter asks one node, whose INFO counts what it carries out itself"),
     "test_snapshots.Snapshots.test_every_reading_command_sees_the_moment": OWN_DIGEST,
     "test_snapshots.Snapshots.test_memory": (SKIP, "INFO is of a node, and rows lie on others"),

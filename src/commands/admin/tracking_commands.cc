@@ -118,10 +118,6 @@ void CmdClientTracking(CommandContext& ctx) {
       return ctx.Fail(NoPermission());
     }
     REPLY_IF_ERROR(ctx, CheckOptions(ctx.session.tracking.get(), options, prefixes));
-    if (options.bcast && ctx.host.routes()) {
-      return ctx.Fail(
-          "CROSSSET CLIENT TRACKING ON BCAST: what is changed on other sets is not told yet");
-    }
     options.prefixes.insert(prefixes.begin(), prefixes.end());
     tracking.Enable(ctx.session, options);
   } else if (EqualsIgnoreCase(ctx.args[2], "off")) {

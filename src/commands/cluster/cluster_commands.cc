@@ -21,6 +21,7 @@
 #include "commands/cluster/cursor_scan.h"
 #include "commands/cluster/cut_commands.h"
 #include "commands/cluster/node_commands.h"
+#include "commands/cluster/tracked_sets.h"
 #include "commands/config/cluster_options.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/reports/cluster_report.h"
@@ -356,6 +357,14 @@ constexpr Command kSubcommands[] = {
      .complexity = "O(n) in the number of options",
      .syntax = "(GET pattern | SET name value)",
      .handler = CmdClusterConfig},
+    {.name = "changed",
+     .arity = 4,
+     .flags = kAdmin | kNoScript | kNoMulti,
+     .group = "cluster",
+     .summary = "Waits until rows of this set change, for nodes whose clients track them.",
+     .complexity = "O(n) in the number of names told",
+     .syntax = "epoch number",
+     .handler = CmdClusterChanged},
     Disabled("count-failure-reports", 3, "node-id"),
     Disabled("countkeysinslot", 3, "slot"),
     {.name = "cursor",

@@ -90,6 +90,10 @@ ScatterTask::ScatterTask(const CommandContext& ctx, const Table& table)
       writes_(ctx.command.Has(kWrite)),
       words_(ctx.args.begin(), ctx.args.end()) {
   CELLAR_ASSERT(host_.services().remote != nullptr);
+  if (session_.tracking != nullptr && host_.services().tracked_sets != nullptr) {
+    read_names_ = Tracking::NamesOf(host_, session_, ctx.command, ctx.args);
+    read_mark_ = host_.services().tracked_sets->Now();
+  }
 }
 
 ScatterTask::~ScatterTask() {
@@ -111,11 +115,8 @@ TaskProgress ScatterTask::Step(TaskContext& context) {
     return TaskProgress::kDone;
   }
   const TaskProgress progress = Advance(context);
-  // What other sets change in it this node does not hear of, so the client shall keep nothing of
-  // it.
-  const bool is_read = progress == TaskProgress::kDone && !writes_;
-  if (is_read && session_.tracking != nullptr)
-    host_.services().tracking.TellEverything(host_, session_);
+  if (progress == TaskProgress::kDone && !read_names_.empty())
+    host_.services().tracked_sets->EndRead(host_, session_, read_mark_, read_names_);
   return progress;
 }
 

@@ -20,8 +20,10 @@
 #include "cluster/map_cache.h"
 #include "commands/cluster/call_piece.h"
 #include "commands/cluster/command_route.h"
+#include "commands/cluster/tracked_sets.h"
 #include "commands/session/command_context.h"
 #include "commands/session/task.h"
+#include "commands/session/tracking.h"
 #include "engine/keys/key_range_set.h"
 
 namespace cellar {
@@ -100,6 +102,8 @@ class ScatterTask : public Task {
   const Lsn depends_on_;
   const bool writes_;
   std::vector<std::string> words_;
+  std::vector<Tracking::ReadName> read_names_;  // that a client that tracks keeps
+  TrackedSets::Mark read_mark_;
   std::vector<uint64_t> tickets_;  // under way
   int64_t waits_since_micros_{0};  // monotonic; 0: it does not
   bool failed_{false};

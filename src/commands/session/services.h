@@ -37,6 +37,7 @@ namespace cellar {
 
 struct CallPiece;
 class FeedLook;
+class TrackedSets;
 
 struct Services {
   CommandTable commands;
@@ -65,6 +66,7 @@ struct Services {
   TableCuts table_cuts;
   MoveTrials move_trials;
   RemoteCalls* remote{nullptr};                               // null: no other set can be asked
+  TrackedSets* tracked_sets{nullptr};                         // null: there are no others
   std::map<std::string, std::weak_ptr<FeedLook>> feed_looks;  // by what is waited for
   const CallPiece* piece{nullptr};  // what the command at hand is asked for alone; null: all
   WorkMemory work_memory;           // dies after the reads that have taken of it

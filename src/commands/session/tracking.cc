@@ -130,18 +130,20 @@ void Tracking::Disable(Session& session) {
   keys_.clear();
   items_ = 0;
   name_bytes_ = 0;
-  waiting_.clear();
+  if (!news_.wanted()) waiting_.clear();
 }
 
 void Tracking::SetWriter(const Session& session) { writer_ = session.id; }
 
 // A command is remembered by the names in its words, whatever it has found: a row that is not there
 // can come to be.
-void Tracking::Remember(Host& host, Session& session, const CommandEntry& command, Arguments args) {
+std::vector<Tracking::ReadName> Tracking::NamesOf(Host& host, const Session& session,
+                                                  const CommandEntry& command, Arguments args) {
   CELLAR_ASSERT(session.tracking != nullptr);
+  std::vector<ReadName> names;
   const TrackingState& state = *session.tracking;
-  if (state.bcast || !command.Has(kReadonly)) return;
-  if (state.optin ? !state.caching : state.optout && state.caching) return;
+  if (!command.Has(kReadonly)) return names;
+  if (state.optin ? !state.caching : state.optout && state.caching) return names;
   const KeySpec& spec = command.row->keys;
   for (const size_t position : KeyPositions(spec, args)) {
     const std::string_view word = args[position];
@@ -150,15 +152,35 @@ void Tracking::Remember(Host& host, Session& session, const CommandEntry& comman
     if (table.table.empty()) continue;
     if (table.table.find(kSnapshotSign) != std::string_view::npos) continue;
     std::string name = TrackedTableName(table.keyspace, table.table);
-    const bool is_plain = table.table.size() == word.size();
-    const Reader reader{session.id, is_plain ? kPlain : kWithKeyspace};
     if (spec.row > 0 && static_cast<size_t>(spec.row) < args.size()) {
       // A table that is not there is remembered as a whole: its creation is what can change.
       const Result<Table*> found = host.store().FindTable(session.keyspace, word);
       if (found.ok() && !AppendRow(**found, args[static_cast<size_t>(spec.row)], &name)) continue;
     }
-    RememberName(host, std::move(name), reader);
+    const bool is_plain = table.table.size() == word.size();
+    names.push_back({std::move(name), is_plain ? kPlain : kWithKeyspace});
   }
+  return names;
+}
+
+void Tracking::Remember(Host& host, Session& session, const CommandEntry& command, Arguments args) {
+  CELLAR_ASSERT(session.tracking != nullptr);
+  if (!session.tracking->bcast) RememberNames(host, session, NamesOf(host, session, command, args));
+}
+
+void Tracking::RememberNames(Host& host, const Session& session,
+                             const std::vector<ReadName>& names) {
+  for (const ReadName& read : names)
+    RememberName(host, read.name, Reader{session.id, read.spellings});
+}
+
+bool Tracking::Remembers(const Session& session, std::string_view name) const {
+  const auto found = keys_.find(name);
+  if (found == keys_.end()) return false;
+  const Readers& readers = found->second;
+  const auto at = std::lower_bound(readers.begin(), readers.end(), session.id,
+                                   [](Reader one, uint64_t id) { return one.id < id; });
+  return at != readers.end() && at->id == session.id;
 }
 
 void Tracking::AddReader(Readers* readers, Reader reader) {
@@ -226,14 +248,22 @@ void Tracking::Changed(Host& host, Change change) {
   if (host.store().in_transaction()) {
     waiting_.push_back(std::move(change));
   } else {
-    Tell(host, {&change, 1});
+    TellOwn(host, {&change, 1});
   }
+}
+
+void Tracking::TellOwn(Host& host, std::span<const Change> changes) {
+  if (news_.wanted()) {
+    for (const Change& change : changes) news_.Add(change.name);
+    if (news_.TakeAwaited()) host.WakeTasks();
+  }
+  if (clients_ > 0) Tell(host, changes);
 }
 
 void Tracking::Publish(Host& host) {
   CELLAR_ASSERT(!host.store().in_transaction());
   const std::vector<Change> changes = std::exchange(waiting_, {});
-  Tell(host, changes);
+  TellOwn(host, changes);
 }
 
 // In the order in which things changed. Messages of BCAST clients are collected, so that a
@@ -352,8 +382,16 @@ void Tracking::SendBroadcasts(Host& host, Broadcasts* broadcasts) {
   broadcasts->clear();
 }
 
+void Tracking::TellNames(Host& host, Session& session, const std::vector<ReadName>& names) {
+  CELLAR_ASSERT(session.tracking != nullptr);
+  Names told;
+  for (const ReadName& read : names) AddNames(host, read.name, read.spellings, &told);
+  if (!told.empty()) Send(host, session.id, told, {});
+}
+
 void Tracking::TellEverything(Host& host, const Session& session) {
   CELLAR_ASSERT(session.tracking != nullptr);
+  session.tracking->keeps_others = false;
   Send(host, session.id, {}, {});
 }
 

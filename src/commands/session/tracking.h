@@ -31,6 +31,9 @@
 // message waits, like a reply, for the record that it tells of. Cells that a retention policy drops
 // are told of when they are reclaimed, which may be a while after they are seen no more.
 //
+// In a cluster a node is told by its own set's log what that changes, and asks the other sets
+// (tracked_sets.h) for what they do. What is changed here is kept for those who ask (news).
+//
 // Idea and rules are those of Redis' tracking; clients are kept by id and looked up when there is
 // something to say, so that one that leaves costs nothing.
 #pragma once
@@ -49,6 +52,7 @@
 #include "cellar/status.h"
 #include "cluster/written_steps.h"
 #include "commands/arguments/arguments.h"
+#include "commands/session/change_news.h"
 
 namespace cellar {
 
@@ -102,6 +106,7 @@ struct TrackingState {
   bool optout{false};
   bool noloop{false};
   bool caching{false};          // CLIENT CACHING was said: for the next command
+  bool keeps_others{false};     // it may keep rows of other sets
   bool broken_redirect{false};  // the client that messages go to has left
   uint64_t redirect{0};         // id of the client that gets the messages; 0: this one
   std::set<std::string, std::less<>> prefixes;
@@ -133,14 +138,28 @@ class Tracking {
   // Nothing happens if it is off.
   void Disable(Session& session);
 
-  // Whether any client tracks: only then the rest needs to be called.
-  bool active() const { return clients_ > 0; }
+  // A name that a command reads, and how its client wrote the name of the table.
+  struct ReadName {
+    std::string name;
+    uint8_t spellings;
+  };
+
+  // Whether any client tracks, here or at other sets' nodes: only then the rest needs to be called.
+  bool active() const { return clients_ > 0 || news_.wanted(); }
+  ChangeNews& news() { return news_; }
   // Whose command runs: NOLOOP keeps its changes from it.
   void SetWriter(const Session& session);
 
   // `session` has begun to run the command: what it reads is remembered. Not called for commands
   // that were refused.
   void Remember(Host& host, Session& session, const CommandEntry& command, Arguments args);
+  // The names of what the command reads, as far as its client wants to be told of changes of it.
+  static std::vector<ReadName> NamesOf(Host& host, const Session& session,
+                                       const CommandEntry& command, Arguments args);
+  // REQUIRES: those of a session that is not in BCAST mode.
+  void RememberNames(Host& host, const Session& session, const std::vector<ReadName>& names);
+  // Whether the session has not been told of a change of it since it was remembered.
+  bool Remembers(const Session& session, std::string_view name) const;
   // CLIENT CACHING holds for one command.
   static void EndCaching(Session& session, const CommandEntry& command);
 
@@ -153,6 +172,8 @@ class Tracking {
   void AllChanged(Host& host);
   // What has changed in this order, by one command or one EXEC: at once, also inside a transaction.
   void Tell(Host& host, std::span<const Change> changes);
+  // To one that tracks: these may have changed.
+  void TellNames(Host& host, Session& session, const std::vector<ReadName>& names);
   // To one that tracks: everything may have changed.
   void TellEverything(Host& host, const Session& session);
   // What has been held back for a client with NOLOOP until it is known whether it has written that
@@ -171,7 +192,7 @@ class Tracking {
   size_t prefixes() const { return prefixes_.size(); }
   // Of the names that were read, and who did.
   size_t memory_bytes() const {
-    return name_bytes_ + keys_.size() * kNameBytes + items_ * sizeof(Reader);
+    return name_bytes_ + keys_.size() * kNameBytes + items_ * sizeof(Reader) + news_.memory_bytes();
   }
 
  private:
@@ -187,6 +208,8 @@ class Tracking {
   static constexpr size_t kNameBytes{128};  // of a node of keys_, about
 
   void Changed(Host& host, Change change);
+  // Tell of what this node has changed.
+  void TellOwn(Host& host, std::span<const Change> changes);
   // For each prefix and client in BCAST mode the names to tell it, in one message.
   struct Broadcast {
     Writer writer{};
@@ -215,6 +238,7 @@ class Tracking {
   std::map<std::string, Ids, std::less<>> prefixes_;
   std::string last_forgotten_;  // the limit takes names in turn, from here on
   std::vector<Change> waiting_;
+  ChangeNews news_;
 };
 
 }  // namespace cellar
