@@ -44,8 +44,10 @@ Result<HeatReading> HeatReading::Begin(HeatMap* heat, const Table& table, const 
   from = std::min(from, to) / query.step_minutes * query.step_minutes;
 
   // Where nothing is counted: one range, and nothing in it.
-  HeatReading reading(heat, table.id(),
-                      of != nullptr ? of->cut->Fewer(query.ranges) : std::vector<std::string>(1));
+  std::vector<std::string> keys =
+      of != nullptr && !query.keys ? of->cut->Fewer(query.ranges) : std::vector<std::string>(1);
+  if (query.keys) keys.insert(keys.end(), query.keys->begin(), query.keys->end());
+  HeatReading reading(heat, table.id(), std::move(keys));
   reading.end_minute_ = std::min(to, std::max(now, from));
   HeatReport& report = reading.report_;
   report.from_minute = from;
@@ -55,7 +57,7 @@ Result<HeatReading> HeatReading::Begin(HeatMap* heat, const Table& table, const 
     std::string scratch;
     report.keys.emplace_back(key.empty() ? "-" : table.schema().key.TextOf(key, &scratch));
   }
-  if (of == nullptr) return reading;
+  if (of == nullptr || query.head_only) return reading;
   report.large = of->large;
   RETURN_IF_ERROR(reading.Restart(*of));
   return reading;

@@ -29,6 +29,10 @@ struct HeatQuery {
   std::optional<int64_t> to_micros{};
   int64_t step_minutes{1};
   size_t ranges{64};
+  // Encoded keys of the table that ranges begin with, but the first one: in place of its own.
+  // Ascending and distinct.
+  std::optional<std::vector<std::string>> keys{};
+  bool head_only{false};  // nothing is to be read
 };
 
 struct HeatReport {

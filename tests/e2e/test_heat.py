@@ -127,7 +127,7 @@ class TestHeat(HeatTest):
                 (("STEP", "0"), "invalid duration"), (("STEP", "90s"), "whole minutes"), (("STEP", "-1m"), "duration"),
                 (("RANGES", "0"), "RANGES"), (("RANGES", "257"), "RANGES must be between 1 and 256"),
                 (("RANGES", "x"), "RANGES"), (("FROM", "-1"), "timestamp"), (("TO", "x"), "is not a time"),
-                (("FROM",), "FROM"), (("NEAR", "1"), "'NEAR' is not FROM, TO, STEP or RANGES"),
+                (("FROM",), "FROM"), (("NEAR", "1"), "'NEAR' is not FROM, TO, STEP, RANGES, KEYS, HEAD or LOCAL"),
                 (("FROM", "5", "TO", "4"), "FROM is behind TO"), (("FROM", "9000000000000000"), "FROM is behind TO")):
             self.refused(text, "HEAT", "t", *words)
         for words in (("FROM", "0", "TO", "1"), ("FROM", "9000000000000000", "TO", "9000000000000001"),

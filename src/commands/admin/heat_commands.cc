@@ -1,6 +1,7 @@
 // HEAT and HOTKEYS: where a table is read and written, and which rows cost most (heat_map.h,
 // hot_keys.h).
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "commands/admin/admin_commands.h"
 #include "commands/arguments/cell_arguments.h"
 #include "commands/arguments/syntax_error.h"
+#include "commands/cluster/merged_heat.h"
 #include "commands/cluster/node_commands.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/replies/visible_table.h"
@@ -25,8 +27,16 @@ namespace {
 
 constexpr int64_t kMinuteMs{60'000};
 
-Result<HeatQuery> ParseHeatQuery(ArgumentCursor at) {
+// What is known before the table is.
+struct HeatWords {
   HeatQuery query;
+  std::optional<std::vector<std::string_view>> keys{};
+  bool local{false};
+};
+
+Result<HeatWords> ParseHeat(ArgumentCursor at) {
+  HeatWords words;
+  HeatQuery& query = words.query;
   while (!at.done()) {
     if (at.TakeWord("FROM")) {
       ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("FROM", "time"));
@@ -48,17 +58,48 @@ Result<HeatQuery> ParseHeatQuery(ArgumentCursor at) {
         return Status::Error(ErrorCode::kErr, "RANGES must be between 1 and 256");
       }
       query.ranges = static_cast<size_t>(ranges);
+    } else if (at.TakeWord("KEYS")) {
+      ASSIGN_OR_RETURN(const std::string_view word, at.TakeAny("KEYS", "count"));
+      ASSIGN_OR_RETURN(const uint64_t count, ParseCount("KEYS", word, 0));
+      if (count >= HeatMap::kRangesMax)
+        return Status::Error(ErrorCode::kErr, "KEYS must be between 0 and 255");
+      words.keys.emplace();
+      for (uint64_t i = 0; i < count; ++i) {
+        ASSIGN_OR_RETURN(const std::string_view key, at.TakeAny("KEYS", "key"));
+        words.keys->push_back(key);
+      }
+    } else if (at.TakeWord("HEAD")) {
+      query.head_only = true;
+    } else if (at.TakeWord("LOCAL")) {
+      words.local = true;
     } else {
-      return UnexpectedWord(at.Peek(), "FROM, TO, STEP or RANGES");
+      return UnexpectedWord(at.Peek(), "FROM, TO, STEP, RANGES, KEYS, HEAD or LOCAL");
     }
   }
-  return query;
+  return words;
+}
+
+// BADKEY; ERR: they do not ascend.
+Status EncodeHeatKeys(const Table& table, const std::vector<std::string_view>& texts,
+                      std::vector<std::string>* keys) {
+  for (const std::string_view text : texts) {
+    std::string key;
+    RETURN_IF_ERROR(table.schema().key.Encode(text, &key));
+    const bool ascends = keys->empty() ? !key.empty() : keys->back() < key;
+    if (!ascends) return Status::Error(ErrorCode::kErr, "KEYS must ascend: " + Quote(text));
+    keys->push_back(std::move(key));
+  }
+  return Status::Ok();
 }
 
 void CmdHeat(CommandContext& ctx) {
-  ASSIGN_OR_REPLY(ctx, const HeatQuery query, ParseHeatQuery(ArgumentCursor(ctx.args, 2)));
+  ASSIGN_OR_REPLY(ctx, HeatWords words, ParseHeat(ArgumentCursor(ctx.args, 2)));
   ASSIGN_OR_REPLY(ctx, const Table* const table, FindTable(ctx, ctx.args[1]));
-  RunHeat(ctx, *table, query);
+  if (words.keys) {
+    REPLY_IF_ERROR(ctx, EncodeHeatKeys(*table, *words.keys, &words.query.keys.emplace()));
+  }
+  if (!words.local && IsHeatOfSets(ctx)) return RunMergedHeat(ctx, *table, words.query);
+  RunHeat(ctx, *table, words.query);
 }
 
 // --- HOTKEYS
@@ -273,7 +314,8 @@ constexpr Command kHeatCommands[] = {
      .group = "server",
      .summary = "Returns how often ranges of a table were read and written, minute by minute.",
      .complexity = "O(n) in the number of steps kept times ranges",
-     .syntax = "table [FROM time] [TO time] [STEP duration] [RANGES count]",
+     .syntax = "table [FROM time] [TO time] [STEP duration] [RANGES count] [KEYS count [key ...]] "
+               "[HEAD] [LOCAL]",
      .handler = CmdHeat},
     {.name = "hotkeys",
      .arity = -2,

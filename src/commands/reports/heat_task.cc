@@ -71,6 +71,19 @@ void ReplyStep(ReplyWriter& reply, const HeatReport& report, size_t step, HeatMe
   reply.buffer().CommitTo(to);
 }
 
+// What both forms of the reply begin with.
+void ReplyHead(ReplyWriter& reply, std::string_view table, const HeatReport& report) {
+  reply.Bulk("table");
+  reply.Bulk(table);
+  reply.Bulk("from");
+  reply.Integer(report.from_minute * 60);
+  reply.Bulk("step");
+  reply.Integer(report.step_minutes * 60);
+  reply.Bulk("keys");
+  reply.Array(report.keys.size());
+  for (const std::string& key : report.keys) reply.Bulk(key);
+}
+
 class HeatTask final : public Task {
  public:
   HeatTask(HeatReading reading, std::string table, Lsn depends_on)
@@ -94,7 +107,6 @@ class HeatTask final : public Task {
   size_t memory_bytes() const override { return reading_.memory_bytes(); }
 
  private:
-  void Head(ReplyWriter& reply) const;
   void Tail(ReplyWriter& reply) const;
   // True when all has been written.
   bool Reply(TaskContext& context);
@@ -107,20 +119,6 @@ class HeatTask final : public Task {
   size_t metric_{0};  // what comes next
   size_t step_{0};
 };
-
-void HeatTask::Head(ReplyWriter& reply) const {
-  const HeatReport& report = reading_.report();
-  reply.Map(8);
-  reply.Bulk("table");
-  reply.Bulk(table_);
-  reply.Bulk("from");
-  reply.Integer(report.from_minute * 60);
-  reply.Bulk("step");
-  reply.Integer(report.step_minutes * 60);
-  reply.Bulk("keys");
-  reply.Array(report.keys.size());
-  for (const std::string& key : report.keys) reply.Bulk(key);
-}
 
 void HeatTask::Tail(ReplyWriter& reply) const {
   const HeatReport& report = reading_.report();
@@ -136,7 +134,10 @@ void HeatTask::Tail(ReplyWriter& reply) const {
 bool HeatTask::Reply(TaskContext& context) {
   const HeatReport& report = reading_.report();
   ReplyWriter& reply = context.reply;
-  if (!begun_) Head(reply);
+  if (!begun_) {
+    reply.Map(8);
+    ReplyHead(reply, table_, report);
+  }
   begun_ = true;
   for (; metric_ < std::size(kMetrics); ++metric_, step_ = 0) {
     if (step_ == 0) {
@@ -158,6 +159,11 @@ void RunHeat(CommandContext& ctx, const Table& table, const HeatQuery& query) {
   ASSIGN_OR_REPLY(
       ctx, HeatReading reading,
       HeatReading::Begin(&ctx.host.services().heat, table, query, ctx.store().now_micros()));
+  if (query.head_only) {
+    ctx.reply.Map(4);
+    ReplyHead(ctx.reply, table.name(), reading.report());
+    return ctx.DependsOn(table.last_lsn());
+  }
   const bool is_short = reading.numbers() <= kNumbersAtOnce;
   auto task = std::make_unique<HeatTask>(std::move(reading), table.name(), table.last_lsn());
   // A short one takes a single step, here and now.
