@@ -210,6 +210,80 @@ class PageTest(Conversation):
         pages = self.pages('CELLS 1000000 ROWS 1 020')
         self.assertEqual([b'f:zz', b'n:n'], [column for column, _ in pages[-1][0][1]])
 
+    def test_cells_that_go_between_pages(self):
+        """A page inside a row goes on with what lies behind its last cell, whatever has gone or come since."""
+        self.seed = random.randrange(10**9)
+        self.rng = random.Random(self.seed)
+        self.ask('TABLE CREATE u FAMILY f FAMILY g VERSIONS 2 FAMILY v FAMILY w GROUP other')
+        for round in range(200):
+            self.ask('TABLE TRUNCATE u')
+            for _ in range(self.rng.randrange(1, 40)):
+                self.change_cells(5)
+            reverse, backwards = self.rng.random() < 0.5, self.rng.random() < 0.3
+            options = ' COLREVERSE' * reverse + ' REVERSE' * backwards
+            options += self.rng.choice(['', ' VERSIONS 2', ' RANGE [b [d', ' COLUMNS 2 f v', ' COLUMNS 3 g:b v w', ' COLUMNS 2 f:b g:a'])
+            cursor, last, pages, ended, before = '0', None, [], False, set('abcde')
+            while True:
+                whole = self.cells_of(f'CSCAN u 0 CELLS 1000000{options}')
+                count = self.rng.randrange(1, 5)
+                cursor, rows = self.ask(f'CSCAN u {cursor} CELLS {count} WITHTS{options}')
+                page = self.cells_in(rows)
+                # In the order of the scan: rows, families by name, columns, versions.
+                place = lambda cell: self.place_of(cell, reverse, backwards)
+                behind = [cell for cell in whole if last is None or place(cell) > place(last)]
+                if ended:  # nothing was left of its row: what has come there since is behind the cursor
+                    behind = [cell for cell in behind if cell[0] != last[0]]
+                # Rows that have come since may be passed by: which one is next was known before.
+                behind = [cell for cell in behind if cell[0] in before or cell[0] in {each[0] for each in page}]
+                before = {cell[0] for cell in whole}
+                pages.append(page)
+                self.assertEqual(page, behind[:len(page)], f'seed {self.seed}, round {round}, {options}, {pages}')
+                if cursor == b'0':
+                    self.assertEqual(page, behind, f'seed {self.seed}, round {round}, {options}, {pages}')
+                    break
+                last = page[-1] if page else last
+                if page:
+                    ended = not any(cell[0] == last[0] and place(cell) > place(last) for cell in whole)
+                cursor = cursor.decode()
+                for _ in range(self.rng.randrange(4)):
+                    self.change_cells(2)
+                if last and self.rng.random() < 0.4:  # all that is behind it in its row
+                    for family in 'fgvw':
+                        if family != last[1][0]:
+                            self.ask(f'CDEL u {last[0]} {family}')
+
+    def change_cells(self, puts):
+        row = self.rng.choice('abcde')
+        column = f'{self.rng.choice("fgvw")}:{self.rng.choice("abc")}'
+        choice = self.rng.randrange(puts + 3)
+        if choice == 0:
+            self.ask(f'CDEL u {row} {column.split(":")[0]}')
+        elif choice == 1:
+            self.ask(f'CDEL u {row}')
+        elif choice == 2:
+            self.ask(f'CDEL u {row} {column}')
+        else:
+            self.ask(f'CPUT u {row} {column} {self.rng.randrange(100)} TS {self.rng.randrange(1, 9)}')
+
+    @staticmethod
+    def place_of(cell, reverse, backwards):
+        row, column, stamp = cell
+        turned = tuple(255 - byte for byte in column.replace(':', '\0').encode()) if reverse else tuple(column.replace(':', '\0').encode())
+        return (-ord(row) if backwards else ord(row)), turned, -stamp
+
+    @staticmethod
+    def cells_in(rows):
+        found = []
+        for row, cells in rows:
+            for column, versions in (cells if isinstance(cells, dict) else dict(zip(cells[::2], cells[1::2]))).items():
+                alone = isinstance(versions[0], int)
+                found += [(row.decode(), column.decode(), stamp) for stamp, _ in ([versions] if alone else versions)]
+        return found
+
+    def cells_of(self, command):
+        _, rows = self.ask(command + ' WITHTS')
+        return self.cells_in(rows)
+
     def test_the_pages_of_an_exec_share_one(self):
         self.set_page(self.PAGE)
         self.ask('MULTI')

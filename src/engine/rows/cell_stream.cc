@@ -282,7 +282,11 @@ void CellStream::ResumeBehind(std::string_view cell_key) {
         return;
       }
       if ((order > 0) != reverse) return;
-      if (by_family != 0) break;
+      if (by_family != 0) {
+        // Perhaps no range follows: then the row has no more.
+        range_entered_ = column_entered_ = false;
+        break;
+      }
       if (!reverse) {
         std::string target(at_->key().substr(0, family_bytes_));
         target += qualifier;
