@@ -87,7 +87,7 @@ Status NoMap() {
 // All sets have come back from this cut (0: of none): it was a whole one.
 Status NoteGood(MapTables& tables, uint64_t cut) {
   if (cut == 0 || !tables.has_cuts()) return Status::Ok();
-  for (MapTables::CutRow& row : tables.Cuts(MapTables::kCutsMax)) {
+  for (MapTables::CutRow& row : tables.Cuts(UINT64_MAX)) {
     if (row.number != cut || row.state != MapTables::CutState::kOpen) continue;
     row.state = MapTables::CutState::kGood;
     RETURN_IF_ERROR(tables.WriteCut(row));

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/text/number.h"
 #include "engine/state/cluster_state.h"
+#include "engine/state/cut_mark.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -345,9 +346,25 @@ Status MapTables::WriteCut(const CutRow& cut) {
                       {{"time", FormatInt64(cut.time_micros)},
                        {"purpose", cut.purpose},
                        {"state", CutStateName(cut.state)}}));
-  if (cut.state != CutState::kOpen) return Status::Ok();
-  const std::vector<Row> rows = Rows(kCutsTable, kCutsMax + 1);
-  return rows.size() <= kCutsMax ? Status::Ok() : Delete(kCutsTable, rows.back().key);
+  // To count them all takes some milliseconds, and a few too many do no harm.
+  constexpr uint64_t kCutsBetween{32};
+  const bool looks = cut.state == CutState::kOpen && cut.number % kCutsBetween == 0;
+  return looks ? DropOldCuts() : Status::Ok();
+}
+
+// What anybody makes at any time, cursors for one, does not take the place of what is kept to be
+// recovered to.
+Status MapTables::DropOldCuts() {
+  uint64_t restore_points = 0;
+  uint64_t others = 0;
+  for (const CutRow& cut : Cuts(UINT64_MAX)) {
+    const bool is_restore_point = cut.purpose == CutPurposeName(CutPurpose::kRestorePoint) ||
+                                  cut.purpose == CutPurposeName(CutPurpose::kBackup);
+    const bool is_old =
+        is_restore_point ? ++restore_points > kRestorePointsMax : ++others > kOtherCutsMax;
+    if (is_old) RETURN_IF_ERROR(Delete(kCutsTable, FormatUint64(cut.number)));
+  }
+  return Status::Ok();
 }
 
 Result<MapTables::JobRows> MapTables::Jobs() {

@@ -12,7 +12,8 @@
 //                                 (store/catalog_changes.h)
 //   jobs     u64                  tablets that move (cluster/move_jobs.h), by number; 0: next
 //   cuts     -u64                 moments over all sets, by the number of their change: time (Unix
-//                                 micros), purpose, state (open, good, bad); the newest kCutsMax
+//                                 micros), purpose, state (open, good, bad); the newest
+//                                 kRestorePointsMax, and kOtherCutsMax others
 //   events   -u64                 time (Unix ms), what, why; the newest kEventsMax, newest first
 //
 // Numbers are decimal texts. Tablets have numbers of their own and not their starts as keys, since
@@ -50,7 +51,9 @@ inline constexpr std::string_view kClusterTables[] = {"tablets", "sets", "option
 class MapTables {
  public:
   static constexpr uint64_t kEventsMax{1000};
-  static constexpr uint64_t kCutsMax{1000};
+  // Of cuts that were made to be recovered to, and of others.
+  static constexpr uint64_t kRestorePointsMax{5'000};
+  static constexpr uint64_t kOtherCutsMax{200};
 
   explicit MapTables(Store& store) : store_(store) {}
 
@@ -111,6 +114,7 @@ class MapTables {
   std::vector<CutRow> Cuts(uint64_t count);  // newest first
   // The oldest ones make way. REQUIRES: a transaction.
   Status WriteCut(const CutRow& cut);
+  Status DropOldCuts();  // likewise
 
   struct SetRow {
     uint64_t number{0};

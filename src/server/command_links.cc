@@ -105,6 +105,8 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
   if (!is_own || set() == nullptr) return false;
   const PassedClient* const client = ClientOf(session);
   if (host_.routes()) {
+    // Inside MULTI it is refused, here as anywhere.
+    if (command.Is(CommandRole::kWatch) && session.in_multi()) return false;
     const bool queues = session.in_multi() && !command.Has(kImmediate);
     const CommandRoute route = queues ? CommandRoute() : Route(session, command, args);
     if (IsAway(route)) return !IsScattered(route, command);

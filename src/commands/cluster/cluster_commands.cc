@@ -44,6 +44,13 @@ uint64_t DrawClusterId(const CommandContext& ctx) {
 
 void CmdClusterInit(CommandContext& ctx) {
   if (!ClusterPart::IsOfSet(ctx)) return;
+  const std::string& joins = ctx.host.services().config.cluster_join;
+  if (!ctx.store().engine().cluster().active() && !joins.empty()) {
+    return ctx.Fail(fmt::format(
+        "ERR this set waits to be taken into another cluster (cluster-join {}): CLUSTER ADMIT it "
+        "there, or start it without cluster-join",
+        joins));
+  }
   ctx.DependsOn(ctx.store().schema_lsn());
   const ClusterMap::Founding founding{.cluster_id = DrawClusterId(ctx),
                                       .set_id = ctx.host.replication().cluster_text().substr(0, 16),
@@ -155,7 +162,7 @@ void CmdClusterAdmit(CommandContext& ctx) {
     services.director->OnAdmitted();
     return ctx.reply.Ok();
   }
-  ctx.Fail(fmt::format("ERR no set at {} has asked", word));
+  ctx.Fail(fmt::format("ERR no set at {} has asked", Quote(word)));
 }
 
 // CLUSTER DRAIN, UNDRAIN and REMOVE n.

@@ -16,6 +16,7 @@
 #include "engine/state/snapshot_set.h"
 #include "store/frozen_tables.h"
 #include "store/store.h"
+#include "store/tablet_changes.h"
 
 namespace cellar {
 namespace {
@@ -44,6 +45,10 @@ class CopyTask final : public Task {
   TaskProgress Step(TaskContext& context) override {
     if (context.budget.unlimited()) return End(context, CrossSet());
     context.depends_on = host_.last_lsn();
+    if (!std::exchange(begun_, true)) {
+      const Status open = CheckKeyspaceOpen(host_.store().engine(), copy_.keyspace);
+      if (!open.ok()) return End(context, open);
+    }
     if (wait_) return Await(context);
     if (!change_) {
       if (!is_frozen_) {
@@ -136,6 +141,7 @@ class CopyTask final : public Task {
   const uint64_t source_id_;
   const bool is_frozen_;
   const ClusterCopy copy_;
+  bool begun_{false};
   std::optional<uint64_t> frozen_{};
   CutRun run_;
   std::unique_ptr<SlicedChange> change_;

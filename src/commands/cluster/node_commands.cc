@@ -120,9 +120,9 @@ class NodesTask final : public Task {
     asked->reply = answer.state == RemoteCalls::State::kAnswered
                        ? answer.bytes
                        : fmt::format("-CLUSTERDOWN {} does not answer{}\r\n", asked->address,
-                                     answer.state == RemoteCalls::State::kUnknown
-                                         ? "; whether it has done it nobody can say"
-                                         : "");
+                                     answer.state == RemoteCalls::State::kFailed
+                                         ? ""
+                                         : "; whether it has done it nobody can say");
     remote.Forget(*asked->ticket);
     asked->ticket.reset();
   }

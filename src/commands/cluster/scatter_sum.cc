@@ -1,10 +1,14 @@
 // See scatter_sum.h.
 #include "commands/cluster/scatter_sum.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
+#include "base/text/number.h"
 #include "cluster/lost_rows.h"
 #include "commands/cluster/reply_reader.h"
 
@@ -12,6 +16,25 @@ namespace cellar {
 namespace {
 
 constexpr uint64_t kBatchRows{16 * 1024};
+
+// What a change that goes over many rows ends its error with (store/row_update.cc).
+constexpr std::string_view kAfter{" after "};
+constexpr std::string_view kRows{" rows"};
+
+std::string RowsDoneText(uint64_t rows) { return fmt::format("{}{}{}", kAfter, rows, kRows); }
+
+// Takes that off the line; nothing: it does not end so.
+std::optional<uint64_t> TakeRowsDone(std::string* line) {
+  const size_t at = line->rfind(kAfter);
+  if (at == std::string::npos || !line->ends_with(kRows)) return std::nullopt;
+  const size_t begin = at + kAfter.size();
+  uint64_t rows = 0;
+  const std::string_view digits =
+      std::string_view(*line).substr(begin, line->size() - kRows.size() - begin);
+  if (ParseUint64(digits, &rows) != NumberError::kNone) return std::nullopt;
+  line->resize(at);
+  return rows;
+}
 
 }  // namespace
 
@@ -43,7 +66,9 @@ void ScatterSum::TakeAnswers() {
     } else if (came == Came::kReply || came == Came::kError) {
       const KeyBound& at = asked.rows.ranges().front().begin;
       if (came == Came::kReply) reply = "ERR another node has answered what is no number";
-      if (!error_ || at < error_->at) error_ = {at, reply};
+      const std::optional<uint64_t> counted = TakeRowsDone(&reply);
+      done_before_errors_ += counted.value_or(0);
+      if (!error_ || at < error_->at) error_ = {at, std::move(reply), counted.has_value()};
     }
     return true;
   });
@@ -127,10 +152,14 @@ std::optional<TaskProgress> ScatterSum::Choose(TaskContext& context) {
 }
 
 TaskProgress ScatterSum::Reply(TaskContext& context) {
-  if (error_)
-    Fail(context, error_->line);
-  else
+  if (!error_) {
     context.reply.Unsigned(sum_);
+    return TaskProgress::kDone;
+  }
+  // Of what the sets have changed before one of them could not go on.
+  const uint64_t done = writes() ? sum_ + done_before_errors_ : 0;
+  const bool tells = done > 0 || error_->counts;
+  Fail(context, tells ? error_->line + RowsDoneText(done) : error_->line);
   return TaskProgress::kDone;
 }
 

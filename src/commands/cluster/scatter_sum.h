@@ -3,7 +3,8 @@
 //
 // All sets work beside each other. With a limit (CUPDATE) they are asked one behind the other, in
 // the order of the keys, each for what is left of it. An error is told of the row range that comes
-// first, once all sets have answered; what the others have done stays.
+// first, once all sets have answered; what the others have done stays, and an error of CUPDATE or
+// CDELRANGE says how many rows that were.
 //
 // Where it takes all sets to say which rows those are (scatter_choice.h) they are asked for these,
 // a batch at a time; with a limit for no more than what is left of it, since a row that an update
@@ -41,6 +42,7 @@ class ScatterSum final : public ScatterTask {
   struct Error {
     KeyBound at;
     std::string line;
+    bool counts;  // it said how many rows were changed before it
   };
 
   TaskProgress Advance(TaskContext& context) override;
@@ -61,6 +63,7 @@ class ScatterSum final : public ScatterTask {
   uint64_t sum_{0};
   std::vector<Asked> asked_;
   std::optional<Error> error_;
+  uint64_t done_before_errors_{0};  // rows
   bool moved_{false};
   std::optional<ScatterChoice> choice_;
   bool counts_chosen_{false};

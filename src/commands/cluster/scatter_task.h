@@ -68,6 +68,7 @@ class ScatterTask : public Task {
   const std::string& table_name() const { return table_name_; }
   std::vector<std::string>& words() { return words_; }
   bool failed() const { return failed_; }
+  bool writes() const { return writes_; }
 
   // The piece of the client's command, as words() has it. A ticket, for Take.
   uint64_t Ask(uint64_t set, const CallPiece& piece);

@@ -20,7 +20,10 @@ std::optional<FeedWord> ParseFeedWord(std::string_view word) {
   const size_t at = word.find('@');
   if (at == word.npos) return FeedWord{word, std::nullopt};
   uint64_t set = 0;
-  if (ParseUint64(word.substr(at + 1), &set) != NumberError::kNone) return std::nullopt;
+  const std::string_view digits = word.substr(at + 1);
+  // One name for each.
+  if (ParseUint64(digits, &set) != NumberError::kNone || std::to_string(set) != digits)
+    return std::nullopt;
   return FeedWord{word.substr(0, at), set};
 }
 
