@@ -147,7 +147,8 @@ def main():
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--only", default="", help="run only files whose name contains this")
     parser.add_argument("--skip-unit", action="store_true")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    # Most files wait for servers of theirs more than they compute.
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() + 1)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--report", help=argparse.SUPPRESS)
     options = parser.parse_args()

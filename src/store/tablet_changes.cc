@@ -330,10 +330,11 @@ Status TabletChanges::Place(Table& table, const Placement& placement) {
   const bool binds = placement.whole || placement.colocate != 0;
   if (store_.has_other_sets() && binds && !table.tablets()->owns_all() &&
       !IsOneTablet(table, store_.catalog_.keeper)) {
-    return Status::Error(ErrorCode::kCrossSet,
-                         "table " + Quote(table.name()) +
-                             " has rows on other sets: say COLOCATE "
-                             "and WHOLE when it is created; nothing was done");
+    return Status::Error(
+        ErrorCode::kCrossSet,
+        "table " + Quote(table.name()) +
+            " has rows on other sets: TABLET MOVE its tablets to set 0 first, or say COLOCATE "
+            "and WHOLE when it is created; nothing was done");
   }
   schema.placement = placement;
   std::string bytes;

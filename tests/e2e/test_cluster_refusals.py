@@ -97,6 +97,26 @@ class Refusals(SetsCase):
                 self.assertEqual(1, len(client.execute_command("EXEC")), words)
             client.close()
 
+    def test_what_errors_name(self):
+        self.start()
+        for number, members in enumerate(self.sets):
+            self.assertIn(f"this set is set {number} of a cluster", members[0].refusal("CLUSTER", "INIT"))
+        owners = {row: int(pairs(self.any().run("TABLET", "ROUTE", "t", row))["set"]) for row in "ahp"}
+        for row, following in (("a", "h"), ("h", "p")):
+            self.assertNotEqual(owners[row], owners[following])
+            for member in self.everyone:
+                self.assertIn(f"the next tablet is set {owners[following]}'s: TABLET MOVE first", member.refusal("TABLET", "MERGE", "t", row))
+        for member in self.everyone:
+            said = member.refusal("CSCAN", "t", 0, "SNAPSHOT", "COLUMNS", 1, "none")
+            self.assertIn("no family 'none'", said)
+            self.assertNotIn("#", said)
+            self.assertIn("TABLET MOVE its tablets to set 0 first", member.refusal("TABLE", "ALTER", "t", "WHOLE"))
+        for row in "ahp":
+            if owners[row]:
+                self.any().run("TABLET", "MOVE", "t", row, "TO", 0, "WAIT", 30_000)
+        self.wait_until(lambda: self.any().refusal("TABLE", "ALTER", "t", "WHOLE").startswith("no error"), "it does not become whole")
+        self.any().run("INDEX", "CREATE", "t", "u", "ON", 1, "f:a", "UNIQUE")
+
     def test_words_of_feeds(self):
         self.start()
         self.any().run("FEED CREATE f ON 1 t")

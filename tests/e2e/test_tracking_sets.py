@@ -141,7 +141,8 @@ class TrackingSets(LoadCase):
 
     def test_scans(self):
         self.start()
-        for words in (["CSCAN", "t", 0], ["CCOUNT", "t"], ["CAGG", "t", "REDUCE", "COUNT", "f:x"], ["TABLE", "INFO", "t"]):
+        for words in (["CSCAN", "t", 0], ["CCOUNT", "t"], ["CAGG", "t", "REDUCE", "COUNT", "f:x"],
+                      ["CROWS", "t", 3, "a0", "j0", "z0"], ["CNEAR", "t", "m"], ["TABLE", "INFO", "t"]):
             reader = self.settled()
             for row in ("a0", "j0", "z0"):
                 reader.ask(*words)

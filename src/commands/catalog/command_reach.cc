@@ -21,8 +21,8 @@ constexpr NamedReach kReaches[] = {
     {"tablet|move", CommandReach::kSchema},  {"tablet|cancel", CommandReach::kSchema},
     {"tablet|jobs", CommandReach::kSchema},  {"copy", CommandReach::kSchema},
     {"acl|setuser", CommandReach::kUsers},   {"acl|deluser", CommandReach::kUsers},
-    {"heat", CommandReach::kNode},           {"xadd", CommandReach::kNode},
-    {"xdel", CommandReach::kNode},  // refused as ever
+    {"cluster|init", CommandReach::kNode},   {"heat", CommandReach::kNode},
+    {"xadd", CommandReach::kNode},           {"xdel", CommandReach::kNode},  // refused as ever
     {"xtrim", CommandReach::kNode},          {"xsetid", CommandReach::kNode},
 };
 

@@ -103,7 +103,10 @@ ScatterTask::~ScatterTask() {
 void ScatterTask::ReadFrozen(const Table& frozen) {
   CELLAR_ASSERT(frozen.frozen() && tickets_.empty());
   table_id_ = frozen.id();
-  table_name_ = frozen.shown_name();
+  // What a cursor has made has a name that clients do not know.
+  const bool is_inner = frozen.snapshot().starts_with('#');
+  table_name_ = is_inner ? frozen.name() : frozen.shown_name();
+  if (is_inner) inner_name_ = frozen.shown_name();
   words_[1] += kSnapshotSign + frozen.snapshot();
   SetPin(kFrozenPin | frozen.id());
 }
@@ -173,6 +176,10 @@ ScatterTask::Came ScatterTask::Take(uint64_t ticket, std::string* reply) {
   std::erase(tickets_, ticket);
   if (came == Came::kReply && reply->starts_with('-')) came = Came::kError;
   if (came == Came::kError && reply->starts_with('-')) *reply = ErrorLineOf(*reply);
+  if (came == Came::kError && !inner_name_.empty()) {
+    const size_t at = reply->find(inner_name_);
+    if (at != std::string::npos) reply->replace(at, inner_name_.size(), table_name_);
+  }
   return came;
 }
 

@@ -100,6 +100,7 @@ class ScatterTask : public Task {
   Session& session_;
   uint64_t table_id_;
   std::string table_name_;
+  std::string inner_name_;  // by which others know it; empty: by the same
   const Lsn depends_on_;
   const bool writes_;
   std::vector<std::string> words_;

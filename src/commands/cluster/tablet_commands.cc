@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -237,9 +238,30 @@ void CmdTabletSplit(CommandContext& ctx) {
                 [&](TabletChanges& changes) { return changes.Split(*table, rows); });
 }
 
+// Which other set has the tablet behind that of the row, as far as the map says.
+std::optional<uint64_t> OtherOwnerOfNext(const CommandContext& ctx, const Table& table,
+                                         std::string_view row) {
+  const MapTable* const map = MapOf(ctx.host).Find(table.id());
+  const Result<std::string> bound = EncodeTabletBound(table.schema(), row);
+  if (map == nullptr || !bound.ok() || table.tablets()->Find(*bound) == nullptr)
+    return std::nullopt;
+  const auto& tablets = map->tablets;
+  const auto next = std::upper_bound(
+      tablets.begin(), tablets.end(), *bound,
+      [](const std::string& sought, const MapEntry& entry) { return sought < entry.begin; });
+  if (next == tablets.begin() || next == tablets.end()) return std::nullopt;
+  const auto own = std::prev(next);
+  const bool is_others = own->end == next->begin && own->set != next->set;
+  return is_others ? std::optional(next->set) : std::nullopt;
+}
+
 void CmdTabletMerge(CommandContext& ctx) {
   if (!ClusterPart::IsOfCluster(ctx)) return;
   ASSIGN_OR_REPLY(ctx, Table* const table, FindTable(ctx, ctx.args[2]));
+  if (const auto set = OtherOwnerOfNext(ctx, *table, ctx.args[3]); set) {
+    return ctx.Fail(
+        fmt::format("ERR the next tablet is set {}'s: TABLET MOVE first", SetNumber(*set)));
+  }
   ChangeTablets(ctx, fmt::format("merge {} at {}", table->name(), Quote(ctx.args[3])),
                 [&](TabletChanges& changes) { return changes.Merge(*table, ctx.args[3]); });
 }
