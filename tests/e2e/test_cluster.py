@@ -167,6 +167,7 @@ class OneSet(ClusterCase):
         self.assertEqual((0, 1, "director", 1, 8), tuple(info[f"cluster_{name}"] for name in
                                                          ("set", "sets", "role", "map_version", "tablets_owned")))
         self.assertEqual("ok", info["set0"]["state"])
+        self.assertEqual(["state", "leader", "tablets", "bytes", "load", "catalog"], list(info["set0"]))
         self.assertIn("cluster_role:director", member.run("CLUSTER INFO"))
         one, = (pairs(each) for each in member.run("CLUSTER SETS"))
         self.assertEqual((0, "ok", 8, 1), (one["set"], one["state"], one["tablets"], len(one["members"])))

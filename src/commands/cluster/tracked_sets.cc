@@ -250,7 +250,7 @@ void TrackedSets::EndRead(Host& host, Session& session, const Mark& mark,
 
 size_t TrackedSets::memory_bytes() const {
   size_t bytes = 0;
-  for (const std::string& name : recent_) bytes += sizeof(name) + name.size();
+  for (const std::string& name : recent_) bytes += sizeof(std::string) + name.size();
   return bytes;
 }
 

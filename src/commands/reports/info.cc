@@ -571,11 +571,12 @@ void ClusterFields(Host& host, InfoWriter& out) {
   out.Field("cluster_job_oldest_s", oldest_ms / 1000);
   for (const auto& [number, set] : sets.sets()) {
     const ClusterMember* const leader = set.Find(set.leader);
-    out.Field(fmt::format("set{}", number),
-              fmt::format("state={},leader={},tablets={},bytes={},catalog={}", SetStateOf(set),
-                          leader == nullptr ? std::string()
-                                            : fmt::format("{}:{}", leader->host, leader->port),
-                          set.tablets, set.bytes, set.catalog));
+    out.Field(
+        fmt::format("set{}", number),
+        fmt::format(
+            "state={},leader={},tablets={},bytes={},load={},catalog={}", SetStateOf(set),
+            leader == nullptr ? std::string() : fmt::format("{}:{}", leader->host, leader->port),
+            set.tablets, set.bytes, set.load, set.catalog));
   }
 }
 
