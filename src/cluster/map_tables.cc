@@ -347,8 +347,11 @@ Status MapTables::WriteCut(const CutRow& cut) {
                        {"purpose", cut.purpose},
                        {"state", CutStateName(cut.state)}}));
   // To count them all takes some milliseconds, and a few too many do no harm.
-  constexpr uint64_t kCutsBetween{32};
-  const bool looks = cut.state == CutState::kOpen && cut.number % kCutsBetween == 0;
+  constexpr uint64_t kChangesBetween{32};
+  if (cut.state != CutState::kOpen) return Status::Ok();
+  const std::vector<CutRow> newest = Cuts(2);
+  const bool looks = newest.size() == 2 &&
+                     newest[0].number / kChangesBetween != newest[1].number / kChangesBetween;
   return looks ? DropOldCuts() : Status::Ok();
 }
 
@@ -358,8 +361,9 @@ Status MapTables::DropOldCuts() {
   uint64_t restore_points = 0;
   uint64_t others = 0;
   for (const CutRow& cut : Cuts(UINT64_MAX)) {
-    const bool is_restore_point = cut.purpose == CutPurposeName(CutPurpose::kRestorePoint) ||
-                                  cut.purpose == CutPurposeName(CutPurpose::kBackup);
+    const bool is_restore_point =
+        cut.state != CutState::kBad && (cut.purpose == CutPurposeName(CutPurpose::kRestorePoint) ||
+                                        cut.purpose == CutPurposeName(CutPurpose::kBackup));
     const bool is_old =
         is_restore_point ? ++restore_points > kRestorePointsMax : ++others > kOtherCutsMax;
     if (is_old) RETURN_IF_ERROR(Delete(kCutsTable, FormatUint64(cut.number)));

@@ -27,10 +27,12 @@ Result<HeatReading> HeatReading::Begin(HeatMap* heat, const Table& table, const 
 
   int64_t oldest = now;
   int64_t finest = now;
+  int64_t fine = 0;
   if (of != nullptr) {
     for (const HeatMap::Frame& frame : of->frames) {
       oldest = std::min(oldest, frame.minute);
       if (frame.minutes == 1) finest = std::min(finest, frame.minute);
+      if (frame.minutes > 1) fine = std::max(fine, frame.minute + frame.minutes);
     }
   }
   const int64_t to = query.to_micros.value_or(now_micros) / kMinuteMicros;
@@ -52,6 +54,7 @@ Result<HeatReading> HeatReading::Begin(HeatMap* heat, const Table& table, const 
   HeatReport& report = reading.report_;
   report.from_minute = from;
   report.step_minutes = query.step_minutes;
+  report.fine_minute = fine;
   report.steps.resize(static_cast<size_t>((reading.end_minute_ - from) / query.step_minutes + 1));
   for (const std::string& key : reading.shown_->keys()) {
     std::string scratch;

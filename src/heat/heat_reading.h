@@ -41,6 +41,7 @@ struct HeatReport {
   std::vector<std::string> keys;  // text of the first key of each range, "-" of the first one
   std::vector<std::optional<HeatCounts>> steps;  // nothing where nothing was counted
   std::vector<LargeRow> large;
+  int64_t fine_minute{0};  // from there on single minutes are kept
 
   double at(size_t step, HeatMetric metric, size_t range) const {
     return steps[step] ? steps[step]->at(metric, range) : 0;

@@ -56,10 +56,10 @@ const CommandEntry* FirstOfNode(const TransactionState& transaction) {
   return nullptr;
 }
 
-// Whether it is an EXEC that runs its queue, unless something watched has changed.
 // Names of what a client that tracks has read of other sets, and been answered not yet.
 constexpr size_t kNamesAwayMax{1'000};
 
+// Whether it is an EXEC that runs its queue, unless something watched has changed.
 bool EndsWatched(const Session& session, const CommandEntry& command) {
   return command.Is(CommandRole::kExec) && session.in_multi() && !session.transaction->aborted;
 }
@@ -299,6 +299,7 @@ CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
     client->watched.Clear();
   }
   if (is_exec) client->transaction = std::move(session.transaction);
+  if (session.tracking != nullptr) Tracking::EndCaching(session, command);
   ++figures_.calls_out;
   return Outcome::kPassed;
 }
@@ -306,8 +307,8 @@ CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
 // What is read of another set is remembered from before it is asked for.
 void CommandLinks::NoteReadAway(PassedClient* client, Session& session, const CommandEntry& command,
                                 Arguments args) {
+  if (command.Is(CommandRole::kExec)) return;
   std::vector<Tracking::ReadName> names = Tracking::NamesOf(host_, session, command, args);
-  Tracking::EndCaching(session, command);
   if (names.empty()) return;
   if (client->names_away.empty()) client->mark_away = tracked_sets_->Now();
   if (!session.tracking->bcast) host_.services().tracking.RememberNames(host_, session, names);

@@ -130,21 +130,25 @@ void PassedClient::OnReply(PassedChannel& channel, std::string_view bytes, bool 
 
 void PassedClient::OnAllAnswered(PassedChannel& channel) {
   Session& session = connection_.session;
-  const Services& services = links_.host_.services();
   // What was read in it this node does not know, so the client shall keep nothing of it.
   const bool read_unknown = transaction != nullptr && ReadsData(*transaction);
   if (transaction != nullptr) {
     channel.watches = false;
     watched.Clear();
   }
-  if ((read_unknown || forgets_away) && session.tracking != nullptr)
+  if (read_unknown && session.tracking != nullptr)
     links_.host_.services().tracking.TellEverything(links_.host_, session);
-  else if (!names_away.empty())
-    services.tracked_sets->EndRead(links_.host_, session, mark_away, names_away);
+  EndReads();
   transaction.reset();
-  names_away.clear();
-  session.switches.waits_elsewhere = skips = forgets_away = false;
+  session.switches.waits_elsewhere = skips = false;
   EndHolding();
+}
+
+void PassedClient::EndReads() {
+  Session& session = connection_.session;
+  if (!names_away.empty())
+    links_.host_.services().tracked_sets->EndRead(links_.host_, session, mark_away, names_away);
+  names_away.clear();
 }
 
 void PassedClient::OnMoved(PassedChannel& channel, std::string requests) {
@@ -154,12 +158,13 @@ void PassedClient::OnMoved(PassedChannel& channel, std::string requests) {
   // One that nothing was under way on.
   if (&channel != current_) return;
   session.switches.waits_elsewhere = session.in_command = false;
-  // CLIENT CACHING held for the first time that it was passed on.
-  forgets_away = forgets_away || (!names_away.empty() && session.tracking != nullptr &&
-                                  (session.tracking->optin || session.tracking->optout));
-  names_away.clear();
+  const bool reads_tracked = !names_away.empty();
+  EndReads();
   TellAskers(unblockings.Lost());
   if (session.ended()) return;
+  // CLIENT CACHING YES, behind which these were read, holds for what comes back: it was the first.
+  if (reads_tracked && session.tracking != nullptr && session.tracking->optin)
+    session.tracking->caching = true;
   EndHolding();
   // It stands alone, and goes without a reply the next time too.
   if (std::exchange(skips, false) && !requests.empty()) session.reply_mode = ReplyMode::kSkipping;

@@ -97,8 +97,7 @@ class PassedClient final : public PassedCommands {
   // Of what is read of other sets on behalf of a client that tracks.
   std::vector<Tracking::ReadName> names_away;
   TrackedSets::Mark mark_away;
-  bool forgets_away{false};  // ... or what that is has been forgotten
-  bool misled{false};        // the command in front was sent to a set that it does not concern
+  bool misled{false};  // the command in front was sent to a set that it does not concern
   // Its command waits for this node: for its state, or for what its feeds tell.
   enum class Lags : uint8_t { kNo, kState, kFeeds };
   Lags lags{Lags::kNo};
@@ -111,6 +110,9 @@ class PassedClient final : public PassedCommands {
   void OnMoved(PassedChannel& channel, std::string requests);
   void OnUnknown();
   void OnAllAnswered(PassedChannel& channel);
+  // What was read of other sets is kept, or told behind its replies; of what is not answered it is
+  // told once too often.
+  void EndReads();
   void OnWrote(int64_t told_micros, std::span<const WrittenSteps> steps);
   void TellAskers(const std::vector<Unblockings::Told>& told);
 

@@ -302,7 +302,8 @@ Status Server::ReplaceStore(const std::function<Status(Status* status)>& replace
   if (store_ != nullptr) ApplyStoreConfig();
   released_seen_ = Lsn{};
   dispatcher_own_.SetReleased(released_lsn());
-  if (services_own_.tracking.active()) services_own_.tracking.AllChanged(*this);
+  if (store_ != nullptr && services_own_.tracking.active())
+    services_own_.tracking.AllChanged(*this);
   UpdateMemory();
   return status;
 }

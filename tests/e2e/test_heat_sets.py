@@ -63,7 +63,7 @@ class HeatSets(MovesCase):
         self.assertEqual(["-", "g", "m5"], self.heat("KEYS", 2, "g", "m5")["keys"])
         self.near(400, sum(step[0] for step in self.heat("KEYS", 1, "b")["writes"]))
         head = self.heat("HEAD", "RANGES", 8)
-        self.assertEqual(["table", "from", "step", "keys"], list(head))
+        self.assertEqual(["table", "from", "step", "keys", "fine"], list(head))
         self.assertEqual(8, len(head["keys"]))
         now = self.heat("RANGES", 1)["from"]
         self.assertEqual(now - now % 900, self.heat("STEP", "15m")["from"])

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,7 +29,7 @@ namespace {
 
 constexpr std::array<std::string_view, kHeatMetrics> kMetricNames{"reads", "writes", "bytes"};
 // Two weeks of minutes are 20,160 steps; what a set says to the contrary is not believed.
-constexpr uint64_t kStepsMax{100'000};
+constexpr uint64_t kStepsMax{20'161};
 constexpr size_t kLargeMax{16};
 // Of a reply, or of several: between two looks at the clock.
 constexpr size_t kSliceSteps{16};
@@ -65,15 +66,22 @@ class MergedHeat final : public Task {
       if (state_ == State::kHeads) {
         if (!TakeHeads()) return Fail(context, SomethingElse());
         if (query_.head_only) {
-          context.reply.Map(4);
+          context.reply.Map(5);
           ReplyHead(context.reply);
+          context.reply.Bulk("fine");
+          context.reply.Integer(fine_s_);
           return TaskProgress::kDone;
         }
         AskCounts();
         state_ = State::kCounts;
         return TaskProgress::kWaiting;
       }
-      if (!Begin()) return Fail(context, SomethingElse());
+      state_ = State::kBegin;
+    }
+    if (state_ == State::kBegin) {
+      const std::optional<bool> begun = Begin(context.budget);
+      if (!begun) return Fail(context, SomethingElse());
+      if (!*begun) return TaskProgress::kMore;
       state_ = State::kSum;
     }
     if (state_ == State::kSum) {
@@ -92,10 +100,11 @@ class MergedHeat final : public Task {
   }
 
  private:
-  enum class State : uint8_t { kHeads, kCounts, kSum, kReply };
+  enum class State : uint8_t { kHeads, kCounts, kBegin, kSum, kReply };
   // What a set has answered.
   struct Part {
     ReplyFields fields;
+    bool begun{false};
     uint64_t first_step{0};  // of all
     size_t metric{0};        // that is being read
     uint64_t step{0};        // likewise
@@ -156,15 +165,21 @@ class MergedHeat final : public Task {
 
   bool TakeHeads() {
     from_s_ = INT64_MAX;
+    const int64_t step_s = query_.step_minutes * 60;
+    const int64_t to_s = to_micros_ / 1'000'000;
     std::vector<std::string> keys(1);
     for (const auto& [set, part] : parts_) {
       const std::string* const reply = calls_.ReplyOf(set);
       ReplyFields fields;
       uint64_t from = 0;
+      uint64_t fine = 0;
       uint64_t count = 0;
       if (reply == nullptr || !ReadReplyFields(*reply, &fields) ||
-          !ReplyReader(ValueOf(fields, "from")).Unsigned(&from))
+          !ReplyReader(ValueOf(fields, "from")).Unsigned(&from) ||
+          !ReplyReader(ValueOf(fields, "fine")).Unsigned(&fine) ||
+          from > static_cast<uint64_t>(to_s) || fine > static_cast<uint64_t>(INT64_MAX / 1000))
         return false;
+      fine_s_ = std::max(fine_s_, static_cast<int64_t>(fine));
       from_s_ = std::min(from_s_, static_cast<int64_t>(from));
       ReplyReader reader(ValueOf(fields, "keys"));
       if (!reader.Array(&count)) return false;
@@ -179,6 +194,8 @@ class MergedHeat final : public Task {
     }
     // Where all is so little that nobody cuts it, it is not cut here either.
     if (keys.size() > 1) AddEdges(&keys);
+    // Without FROM as far back as all have single minutes.
+    if (!query_.from_micros) from_s_ = std::min(std::max(from_s_, fine_s_), to_s) / step_s * step_s;
     std::sort(keys.begin(), keys.end());
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
     keys_ = HeatCut(std::move(keys), nullptr).Fewer(query_.ranges);
@@ -201,27 +218,28 @@ class MergedHeat final : public Task {
     Ask(words);
   }
 
-  // All has been answered: room for the sums.
-  bool Begin() {
+  // All has been answered: room for the sums. True: for all. Nothing: as Sum.
+  std::optional<bool> Begin(const TaskBudget& budget) {
     const int64_t step_s = query_.step_minutes * 60;
-    uint64_t steps = 0;
     for (auto& [set, part] : parts_) {
+      if (std::exchange(part.begun, true)) continue;
       const std::string* const reply = calls_.ReplyOf(set);
       uint64_t from = 0;
       if (reply == nullptr || !ReadReplyFields(*reply, &part.fields) ||
-          !ReplyReader(ValueOf(part.fields, "from")).Unsigned(&from))
-        return false;
+          !ReplyReader(ValueOf(part.fields, "from")).Unsigned(&from) ||
+          from > static_cast<uint64_t>(to_micros_ / 1'000'000))
+        return std::nullopt;
       // Its oldest may have gone meanwhile, but there is nothing before what was the oldest.
       const auto from_s = std::max(from_s_, static_cast<int64_t>(from));
       part.first_step = static_cast<uint64_t>((from_s - from_s_) / step_s);
       uint64_t count = 0;
       if (!ReplyReader(ValueOf(part.fields, kMetricNames[0])).Array(&count) || count > kStepsMax ||
-          part.first_step > kStepsMax || !TakeLarge(ValueOf(part.fields, "large")))
-        return false;
-      steps = std::max(steps, part.first_step + count);
+          part.first_step + count > kStepsMax || !TakeLarge(ValueOf(part.fields, "large")))
+        return std::nullopt;
+      steps_ = std::max(steps_, part.first_step + count);
+      if (budget.Spent()) return false;
     }
-    steps_ = steps;
-    for (std::vector<uint64_t>& counts : counts_) counts.resize(steps * texts_.size());
+    for (std::vector<uint64_t>& counts : counts_) counts.resize(steps_ * texts_.size());
     return true;
   }
 
@@ -308,9 +326,11 @@ class MergedHeat final : public Task {
     }
     reply.Bulk("large");
     reply.Array(std::min(large_.size(), kLargeMax));
-    size_t told = 0;
-    for (const auto& [row, bytes] : large_) {
-      if (told++ == kLargeMax) break;
+    std::vector<std::pair<uint64_t, std::string_view>> largest;
+    for (const auto& [row, bytes] : large_) largest.emplace_back(bytes, row);
+    std::sort(largest.begin(), largest.end(), std::greater<>());
+    if (largest.size() > kLargeMax) largest.resize(kLargeMax);
+    for (const auto& [bytes, row] : largest) {
       reply.Array(2);
       reply.Bulk(row);
       reply.Unsigned(bytes);
@@ -330,6 +350,7 @@ class MergedHeat final : public Task {
   State state_{State::kHeads};
   std::map<uint64_t, Part> parts_;  // by set
   int64_t from_s_{0};
+  int64_t fine_s_{0};               // from there on all have single minutes
   std::vector<std::string> keys_;   // encoded, the first one is empty
   std::vector<std::string> texts_;  // of these
   uint64_t steps_{0};

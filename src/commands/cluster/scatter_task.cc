@@ -118,7 +118,11 @@ TaskProgress ScatterTask::Step(TaskContext& context) {
     return TaskProgress::kDone;
   }
   const TaskProgress progress = Advance(context);
-  if (progress == TaskProgress::kDone && !read_names_.empty())
+  const bool is_read = progress == TaskProgress::kDone && !read_names_.empty();
+  // What is read of a moment may have changed, and that been told, before this page began.
+  if (is_read && !inner_name_.empty() && session_.tracking != nullptr)
+    host_.services().tracking.TellEverything(host_, session_);
+  else if (is_read)
     host_.services().tracked_sets->EndRead(host_, session_, read_mark_, read_names_);
   return progress;
 }

@@ -243,7 +243,10 @@ std::optional<uint64_t> OtherOwnerOfNext(const CommandContext& ctx, const Table&
                                          std::string_view row) {
   const MapTable* const map = MapOf(ctx.host).Find(table.id());
   const Result<std::string> bound = EncodeTabletBound(table.schema(), row);
-  if (map == nullptr || !bound.ok() || table.tablets()->Find(*bound) == nullptr)
+  if (map == nullptr || !bound.ok()) return std::nullopt;
+  const Tablet* const here = table.tablets()->Find(*bound);
+  // What is here the map may not know of yet.
+  if (here == nullptr || here->end.empty() || table.tablets()->Find(here->end) != nullptr)
     return std::nullopt;
   const auto& tablets = map->tablets;
   const auto next = std::upper_bound(

@@ -20,8 +20,8 @@ namespace cellar {
 namespace {
 
 // In a reply.
-constexpr size_t kNamesMax{4096};
-constexpr size_t kNameBytesMax{256 << 10};
+constexpr size_t kNamesMax{512};
+constexpr size_t kNameBytesMax{64 << 10};
 // An owner that has nothing to tell says so that often; one that says nothing for so long is lost.
 constexpr int64_t kQuietMicros{1'000'000};
 constexpr int64_t kSilentMicros{4'000'000};
@@ -134,6 +134,8 @@ void TrackedSets::OnTurn(Host& host, const Session& asker) {
   for (auto at = parts_.begin(); at != parts_.end();) {
     const bool is_gone = view.sets.Find(at->first) == nullptr;
     if (is_gone) Forget(host, &at->second);
+    // Its last news may not have come.
+    if (is_gone && at->second.tells) Gap(host);
     at = is_gone ? parts_.erase(at) : std::next(at);
   }
   const int64_t now = host.clock().MonotonicMicros();
@@ -156,6 +158,7 @@ void TrackedSets::Clear(Host& host) {
   parts_.clear();
   is_whole_ = false;
   recent_.clear();
+  recent_bytes_ = 0;
   Gap(host);
 }
 
@@ -201,8 +204,7 @@ void TrackedSets::Gap(Host& host) {
   ++generation_;
   Tracking& tracking = host.services().tracking;
   host.ForEachSession([&](const Session& session) {
-    if (session.tracking != nullptr && session.tracking->keeps_others)
-      tracking.TellEverything(host, session);
+    if (session.tracking != nullptr) tracking.TellEverything(host, session);
   });
 }
 
@@ -217,9 +219,13 @@ void TrackedSets::Tell(Host& host, std::span<const std::string_view> names) {
                                                                      : Extent::kTable;
     changes.push_back({extent, std::string(name), {}});
     recent_.emplace_back(name);
+    recent_bytes_ += name.size();
   }
   told_ += names.size();
-  while (recent_.size() > kRecentMax) recent_.pop_front();
+  while (recent_.size() > kRecentMax || recent_bytes_ > kRecentBytesMax) {
+    recent_bytes_ -= recent_.front().size();
+    recent_.pop_front();
+  }
   host.services().tracking.Tell(host, changes);
 }
 
@@ -236,11 +242,11 @@ void TrackedSets::EndRead(Host& host, Session& session, const Mark& mark,
   Tracking& tracking = host.services().tracking;
   if (mark.generation == 0 || mark.generation != Now().generation)
     return tracking.TellEverything(host, session);
-  session.tracking->keeps_others = true;
   std::vector<Tracking::ReadName> changed;
   for (const Tracking::ReadName& read : names) {
-    const bool is_told = session.tracking->bcast ? HasChanged(mark.told, read.name)
-                                                 : !tracking.Remembers(session, read.name);
+    // Another read of it, which is under way, may have remembered it since.
+    const bool is_told = HasChanged(mark.told, read.name) ||
+                         (!session.tracking->bcast && !tracking.Remembers(session, read.name));
     if (is_told) changed.push_back(read);
   }
   // Prefixes say what a client in BCAST mode keeps, and not what it reads.
@@ -249,9 +255,7 @@ void TrackedSets::EndRead(Host& host, Session& session, const Mark& mark,
 }
 
 size_t TrackedSets::memory_bytes() const {
-  size_t bytes = 0;
-  for (const std::string& name : recent_) bytes += sizeof(std::string) + name.size();
-  return bytes;
+  return recent_bytes_ + recent_.size() * sizeof(std::string);
 }
 
 }  // namespace cellar

@@ -6,8 +6,8 @@
 //                                                                      a second
 //
 // While any client tracks, each set is asked all the time. What cannot be known for a while (a link
-// or a leader is lost, names are missed, a set is new) is told as everything, to those who may keep
-// something of other sets. A reply with rows of another set is kept by its client if all sets
+// or a leader is lost, names are missed, a set is new or gone) is told as everything, to all who
+// track: prefixes do not say what is kept, and rows may have moved since they were read. A reply with rows of another set is kept by its client if all sets
 // have told without a gap since before it was asked for; else it is told everything behind it. What
 // has changed between the read and its reply may be told before the reply: then it is told behind
 // it once more.
@@ -48,6 +48,7 @@ class TrackedSets {
 
  private:
   static constexpr size_t kRecentMax{1024};
+  static constexpr size_t kRecentBytesMax{256 << 10};
   struct Part {
     uint64_t ticket{0};  // 0: nothing is being asked
     uint64_t leader{0};  // the node that was known to lead when it was asked
@@ -63,7 +64,7 @@ class TrackedSets {
   void Ask(Host& host, const Session& asker, uint64_t set, uint64_t leader, Part* part) const;
   void Take(Host& host, Part* part, int64_t now);
   void Lose(Host& host, Part* part, int64_t now);
-  // What clients keep of other sets may have changed.
+  // Whatever clients keep may have changed.
   void Gap(Host& host);
   void Tell(Host& host, std::span<const std::string_view> names);
   bool HasChanged(uint64_t since, std::string_view name) const;
@@ -73,6 +74,7 @@ class TrackedSets {
   uint64_t generation_{1};
   uint64_t told_{0};
   std::deque<std::string> recent_;  // the last ones of these
+  size_t recent_bytes_{0};
 };
 
 // Whether these words of a call between nodes are CLUSTER CHANGED.

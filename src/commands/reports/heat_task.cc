@@ -160,8 +160,10 @@ void RunHeat(CommandContext& ctx, const Table& table, const HeatQuery& query) {
       ctx, HeatReading reading,
       HeatReading::Begin(&ctx.host.services().heat, table, query, ctx.store().now_micros()));
   if (query.head_only) {
-    ctx.reply.Map(4);
+    ctx.reply.Map(5);
     ReplyHead(ctx.reply, table.name(), reading.report());
+    ctx.reply.Bulk("fine");
+    ctx.reply.Integer(reading.report().fine_minute * 60);
     return ctx.DependsOn(table.last_lsn());
   }
   const bool is_short = reading.numbers() <= kNumbersAtOnce;

@@ -391,7 +391,6 @@ void Tracking::TellNames(Host& host, Session& session, const std::vector<ReadNam
 
 void Tracking::TellEverything(Host& host, const Session& session) {
   CELLAR_ASSERT(session.tracking != nullptr);
-  session.tracking->keeps_others = false;
   Send(host, session.id, {}, {});
 }
 

@@ -106,7 +106,6 @@ struct TrackingState {
   bool optout{false};
   bool noloop{false};
   bool caching{false};          // CLIENT CACHING was said: for the next command
-  bool keeps_others{false};     // it may keep rows of other sets
   bool broken_redirect{false};  // the client that messages go to has left
   uint64_t redirect{0};         // id of the client that gets the messages; 0: this one
   std::set<std::string, std::less<>> prefixes;
