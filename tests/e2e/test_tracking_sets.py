@@ -188,7 +188,7 @@ class TrackingSets(LoadCase):
             self.wait_until(hears, lambda: "no other set tells")
             # It reads of all sets meanwhile, and is told of nothing for that.
             reader.look(ROWS)
-            while reader.heard():
+            while reader.heard() or other.heard():
                 pass
             for row in ROWS:
                 self.any().run("CPUT", "t", row, "f:x", "1")

@@ -7,10 +7,10 @@
 //
 // While any client tracks, each set is asked all the time. What cannot be known for a while (a link
 // or a leader is lost, names are missed, a set is new or gone) is told as everything, to all who
-// track: prefixes do not say what is kept, and rows may have moved since they were read. A reply with rows of another set is kept by its client if all sets
-// have told without a gap since before it was asked for; else it is told everything behind it. What
-// has changed between the read and its reply may be told before the reply: then it is told behind
-// it once more.
+// track: prefixes do not say what is kept, and rows may have moved since they were read. A reply
+// with rows of another set is kept by its client if all sets have told without a gap since before
+// it was asked for; else it is told everything behind it. What has changed between the read and its
+// reply may be told before the reply: then it is told behind it once more.
 #pragma once
 
 #include <cstddef>
