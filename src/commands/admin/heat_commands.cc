@@ -314,7 +314,7 @@ constexpr Command kHeatCommands[] = {
      .group = "server",
      .summary = "Returns how often ranges of a table were read and written, minute by minute.",
      .complexity = "O(n) in the number of steps kept times ranges",
-     .syntax = "table [FROM time] [TO time] [STEP duration] [RANGES count] [KEYS count [key ...]] "
+     .syntax = "table [FROM time] [TO time] [STEP duration] [RANGES count] [KEYS count [row ...]] "
                "[HEAD] [LOCAL]",
      .handler = CmdHeat},
     {.name = "hotkeys",
