@@ -33,6 +33,13 @@ EXCEPTIONS = {
     "test_feed_groups.OwnTest.test_events": (SKIP, "keyspace events are not passed on to other nodes"),
     "test_feed_old.WhatOldTells.test_deletions_are_told_cell_by_cell": (SKIP, "what sets delete for one command is told in the order of their clocks"),
     "test_folds.HllTest.test_export_and_import_keep_states": OWN_DIGEST,
+    **{name: (ALONE, "its passwords are CONFIG SET requirepass, and those of a cluster belong to its users")
+       for name in ("test_web", "test_web_access", "test_web_console", "test_web_graphs", "test_web_rows", "test_web_state")},
+    "test_web_set.TestSetPage": (ALONE, "it makes sets of its own"),
+    "test_web_set.ClusterPage": (ALONE, "it makes sets of its own"),
+    "test_whole_rows.WholeRowsTest.test_long_rows": (SKIP, "EXEC over sets is not built"),
+    "test_snapshots.Snapshots.test_what_its_own_exec_writes_behind_it_is_behind_its_id": (SKIP, "EXEC over sets is not built"),
+    "test_reply_memory": (SKIP, "what a client has not read is counted at its node, and rows are read at others"),
     "test_tracking": (SKIP, "what other sets change is told a moment later: test_tracking_sets waits for it"),
     "test_table_events": (SKIP, "keyspace events are not passed on to other nodes"),
     "test_clients.ExporterTest": (SKIP, "an exporter asks one node, whose INFO counts what it carries out itself"),
