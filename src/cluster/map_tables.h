@@ -114,7 +114,6 @@ class MapTables {
   std::vector<CutRow> Cuts(uint64_t count);  // newest first
   // The oldest ones make way. REQUIRES: a transaction.
   Status WriteCut(const CutRow& cut);
-  Status DropOldCuts();  // likewise
 
   struct SetRow {
     uint64_t number{0};
@@ -132,6 +131,8 @@ class MapTables {
   std::vector<ClusterEvent> Events(uint64_t count);  // newest first
 
  private:
+  // REQUIRES: a transaction.
+  Status DropOldCuts();
   struct Cell {
     std::string_view column;
     std::string_view value;

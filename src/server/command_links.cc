@@ -86,10 +86,7 @@ CommandLinks::CommandLinks(Host& host, ReplicationHost& dialler)
           [this](uint64_t set) { return LateText(set); })),
       mover_(std::make_unique<TabletMover>(host)),
       homes_(std::make_unique<FeedHomes>(host)),
-      tracked_sets_(std::make_unique<TrackedSets>()) {
-  asker_.user_name = "default";
-  asker_.keyspace = "0";
-}
+      tracked_sets_(std::make_unique<TrackedSets>()) {}
 
 CommandLinks::~CommandLinks() = default;
 

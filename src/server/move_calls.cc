@@ -100,10 +100,7 @@ void MoveCalls::Run(Host& host, Session& session, std::span<const std::string_vi
   session.AddGate(position, gate);
 }
 
-MoveCalls::MoveCalls(Host& host) : host_(host) {
-  session_.user_name = "default";
-  session_.keyspace = "0";
-}
+MoveCalls::MoveCalls(Host& host) : host_(host) {}
 
 RemoteCalls& MoveCalls::remote() const {
   CELLAR_ASSERT(host_.services().remote != nullptr);

@@ -764,6 +764,20 @@ TEST_CASE("A set that does not answer is named, and nothing comes short", "[scat
   CHECK(cluster.entry.host.session.ending());
 }
 
+TEST_CASE("What was changed is told where the rest cannot be", "[scatter]") {
+  Cluster cluster(2);
+  FillAtRandom(cluster, "utf8", 40);
+  cluster.Spread("t", {"b\x00\x01", "d\x00\x01", "e\x00\x01"});
+  cluster.entry.host.own_services.config.cluster_wait = 1;
+  // One never has what the map says it has.
+  cluster.calls.failing = {{1, RemoteCalls::State::kMoved}};
+  const std::string counted = cluster.entry.Scatter({"CCOUNT", "t"});
+  CHECK(counted == "-TRYAGAIN the map does not say who owns rows of table 't'\r\n");
+  const std::string said = cluster.entry.Scatter({"CDELRANGE", "t", "ALL"});
+  CHECK(said.starts_with("-TRYAGAIN the map does not say who owns rows of table 't' after "));
+  CHECK(said.ends_with(" rows\r\n"));
+}
+
 TEST_CASE("Rows that the map does not know are waited for", "[scatter]") {
   Cluster cluster(1);
   FillAtRandom(cluster, "utf8", 10);

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`make bench-cuts`: what a cut a second costs those who write (cluster-cut-interval 1).
 
-    cuts.py [--rounds 5] [--commands 40000] [--binary FILE]
+    cuts.py [--rounds 5] [--commands 400000] [--binary FILE]
 
 Three sets of one node on this machine, and a table in twelve tablets on all of them. 20 clients write one cell a time at
 one node, in turns without cuts and with one a second: p99 of the writes and the ratio of the medians (bar 1.3), and how
@@ -96,7 +96,7 @@ def longest_write(node, rows, seconds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--commands", type=int, default=40_000)
+    parser.add_argument("--commands", type=int, default=400_000)
     parser.add_argument("--binary")
     options = parser.parse_args()
     nodes = cluster(options.binary)
@@ -111,6 +111,8 @@ def main():
             before = cuts_of(nodes[0])
             with_cuts.append(p99(nodes[1].port, options.commands))
             cuts += cuts_of(nodes[0]) - before
+        if cuts < options.rounds:
+            raise SystemExit(f"{cuts} cuts in {options.rounds} rounds: these are too short to tell, see --commands")
         one, other = statistics.median(without), statistics.median(with_cuts)
         held = max(int(each.client().info("cluster")["cluster_hold_us_max"]) for each in nodes)
         print(f"p99 of writes: {one:.2f} ms, with a cut a second ({cuts} of them) {other:.2f}: {other / one:.2f} (bar 1.3); "

@@ -65,7 +65,7 @@ Result<HeatWords> ParseHeat(ArgumentCursor at) {
         return Status::Error(ErrorCode::kErr, "KEYS must be between 0 and 255");
       words.keys.emplace();
       for (uint64_t i = 0; i < count; ++i) {
-        ASSIGN_OR_RETURN(const std::string_view key, at.TakeAny("KEYS", "key"));
+        ASSIGN_OR_RETURN(const std::string_view key, at.TakeAny("KEYS", "row"));
         words.keys->push_back(key);
       }
     } else if (at.TakeWord("HEAD")) {

@@ -34,12 +34,6 @@ constexpr size_t kLargeMax{16};
 // Of a reply, or of several: between two looks at the clock.
 constexpr size_t kSliceSteps{16};
 
-std::string_view ValueOf(const ReplyFields& fields, std::string_view name) {
-  for (const auto& [field, value] : fields)
-    if (field == name) return value;
-  return {};
-}
-
 class MergedHeat final : public Task {
  public:
   MergedHeat(CommandContext& ctx, const Table& table, const HeatQuery& query)
@@ -218,7 +212,7 @@ class MergedHeat final : public Task {
     Ask(words);
   }
 
-  // All has been answered: room for the sums. True: for all. Nothing: as Sum.
+  // All has been answered: room for the sums. False: the time is over. Nothing: as Sum.
   std::optional<bool> Begin(const TaskBudget& budget) {
     const int64_t step_s = query_.step_minutes * 60;
     for (auto& [set, part] : parts_) {

@@ -153,19 +153,13 @@ class MergedInfoTask final : public Task {
     return is_any;
   }
 
-  std::string_view ValueOf(const Part& part, std::string_view name) const {
-    for (const auto& [field, value] : part.fields)
-      if (field == name) return value;
-    return {};
-  }
-
   void ReplySum(ReplyWriter& reply, std::string_view name) const {
     uint64_t sum = 0;
     for (const auto& [number, part] : parts_) {
       uint64_t count = 0;
       if (part.fields.empty()) continue;
       // Who may not see it is told null by all.
-      if (!ReplyReader(ValueOf(part, name)).Unsigned(&count)) return reply.Null();
+      if (!ReplyReader(ValueOf(part.fields, name)).Unsigned(&count)) return reply.Null();
       sum += count;
     }
     reply.Unsigned(sum);
@@ -176,7 +170,7 @@ class MergedInfoTask final : public Task {
     for (const auto& [number, part] : parts_) {
       std::string_view text;
       FeedId own;
-      if (!ReplyReader(ValueOf(part, name)).Bulk(&text) || !ReadOwnId(text, &own) ||
+      if (!ReplyReader(ValueOf(part.fields, name)).Bulk(&text) || !ReadOwnId(text, &own) ||
           own == FeedId{})
         continue;
       const FeedId id = MergedIdOf(number, own);
@@ -192,7 +186,7 @@ class MergedInfoTask final : public Task {
     for (const auto& [number, part] : parts_) {
       FeedId own;
       std::string_view fields;
-      if (!ReadEntry(ValueOf(part, name), &own, &fields)) continue;
+      if (!ReadEntry(ValueOf(part.fields, name), &own, &fields)) continue;
       const FeedId id = MergedIdOf(number, own);
       if (!of_found.empty() && (last ? id < found : found < id)) continue;
       found = id;

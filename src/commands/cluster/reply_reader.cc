@@ -81,6 +81,12 @@ bool ReplyReader::Skip() {
   return true;
 }
 
+std::string_view ValueOf(const ReplyFields& fields, std::string_view name) {
+  for (const auto& [field, value] : fields)
+    if (field == name) return value;
+  return {};
+}
+
 bool ReadReplyFields(std::string_view reply, ReplyFields* fields) {
   ReplyReader reader(reply);
   uint64_t pairs = 0;

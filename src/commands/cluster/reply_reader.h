@@ -43,6 +43,8 @@ class ReplyReader {
 // values as they are. False: it is none.
 using ReplyFields = std::vector<std::pair<std::string_view, std::string_view>>;
 [[nodiscard]] bool ReadReplyFields(std::string_view reply, ReplyFields* fields);
+// The value of that name; empty: there is none.
+std::string_view ValueOf(const ReplyFields& fields, std::string_view name);
 
 // The line of an error, without what frames it; empty if the reply is none.
 std::string_view ErrorLineOf(std::string_view reply);

@@ -92,12 +92,6 @@ bool ScatterSample::Reply(TaskContext& context, const std::vector<Answer>& answe
 
 namespace {
 
-std::string_view ValueOf(const ReplyFields& fields, std::string_view name) {
-  for (const auto& [field, value] : fields)
-    if (field == name) return value;
-  return {};
-}
-
 uint64_t CountIn(std::string_view map, std::string_view name) {
   ReplyFields fields;
   uint64_t count = 0;

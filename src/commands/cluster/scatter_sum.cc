@@ -21,8 +21,6 @@ constexpr uint64_t kBatchRows{16 * 1024};
 constexpr std::string_view kAfter{" after "};
 constexpr std::string_view kRows{" rows"};
 
-std::string RowsDoneText(uint64_t rows) { return fmt::format("{}{}{}", kAfter, rows, kRows); }
-
 // Takes that off the line; nothing: it does not end so.
 std::optional<uint64_t> TakeRowsDone(std::string* line) {
   const size_t at = line->rfind(kAfter);
@@ -151,15 +149,18 @@ std::optional<TaskProgress> ScatterSum::Choose(TaskContext& context) {
   }
 }
 
+std::string ScatterSum::EndOfErrors() const {
+  const uint64_t done = writes() ? sum_ + done_before_errors_ : 0;
+  const bool tells = done > 0 || (error_ && error_->counts);
+  return tells ? fmt::format("{}{}{}", kAfter, done, kRows) : std::string();
+}
+
 TaskProgress ScatterSum::Reply(TaskContext& context) {
   if (!error_) {
     context.reply.Unsigned(sum_);
     return TaskProgress::kDone;
   }
-  // Of what the sets have changed before one of them could not go on.
-  const uint64_t done = writes() ? sum_ + done_before_errors_ : 0;
-  const bool tells = done > 0 || error_->counts;
-  Fail(context, tells ? error_->line + RowsDoneText(done) : error_->line);
+  Fail(context, error_->line);
   return TaskProgress::kDone;
 }
 

@@ -56,6 +56,8 @@ class ScatterSum final : public ScatterTask {
   // More rows are chosen, or the sum is complete: nothing; else how the step ends.
   std::optional<TaskProgress> Choose(TaskContext& context);
   TaskProgress Reply(TaskContext& context);
+  // How many rows the sets have changed before one of them could not go on.
+  std::string EndOfErrors() const override;
 
   KeyRangeSet left_;  // that nobody was asked for
   const uint64_t limit_;

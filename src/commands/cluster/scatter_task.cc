@@ -212,7 +212,7 @@ TaskProgress ScatterTask::Wait(TaskContext& context) {
 void ScatterTask::Fail(TaskContext& context, std::string_view line) {
   CELLAR_ASSERT(!failed_);
   failed_ = true;
-  context.Fail(line);
+  context.Fail(std::string(line) + EndOfErrors());
 }
 
 }  // namespace cellar

@@ -93,6 +93,8 @@ class ScatterTask : public Task {
   // failed.
   TaskProgress Wait(TaskContext& context);
   void Fail(TaskContext& context, std::string_view line);
+  // What is to stand behind the line of any error.
+  virtual std::string EndOfErrors() const { return {}; }
 
  private:
   friend class ScatterChoice;  // which asks for the task that it chooses for
