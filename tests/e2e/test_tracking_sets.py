@@ -252,6 +252,77 @@ class TrackingSets(LoadCase):
     def owner(self, row):
         return int(pairs(self.sets[0][0].run("TABLET", "ROUTE", "t", row))["set"])
 
+    def test_changes_of_the_schema(self):
+        """What set 0 decides every node tells, whichever set is its own."""
+        self.start()
+        self.any().run("TABLE CREATE u SPLIT AT 1 m FAMILY f")
+        for member in self.everyone:
+            reader = self.settled(member=member)
+            for words, table in ((["FAMILY", "ADD", "t", f"g{member.port}"], "t"), (["INDEX", "CREATE", "t", f"i{member.port}", "ON", 1, "f:y"], "t"),
+                                 (["TABLE", "TRUNCATE", "t"], "t"), (["RENAME", "u", "t2"], "u"), (["RENAME", "t2", "u"], "t2")):
+                reader.look(ROWS)
+                reader.ask("CSCAN", table, 0)
+                while reader.heard():
+                    pass
+                reader.look(ROWS)
+                reader.ask("CSCAN", table, 0)
+                self.any().run(*words)
+                told = []
+
+                def is_told(reader=reader, told=told, table=table):
+                    told.extend(name for names in reader.heard() for name in names or ("everything",))
+                    return table in told or "everything" in told
+                self.wait_until(is_told, lambda words=words, told=told: f"{words}: {told}")
+            reader.look(ROWS)
+            self.any().run("FLUSHALL")
+            self.wait_until(lambda reader=reader: None in reader.heard(), "FLUSHALL is not told")
+            self.any().run("TABLE", "CREATE", "t", "SPLIT", "AT", 3, "g", "m", "s", "FAMILY", "f", "VERSIONS", 1)
+            self.any().run("TABLE CREATE u SPLIT AT 1 m FAMILY f")
+            reader.close()
+
+    def test_messages_to_another_connection(self):
+        self.start()
+        member = self.sets[0][0]
+        self.settled(member=member)
+        listener = redis.Redis(port=member.port, decode_responses=True).pubsub()
+        listener.subscribe("__redis__:invalidate")
+        self.assertEqual("subscribe", listener.get_message(timeout=60)["type"])
+        number = next(each["id"] for each in member.redis.client_list() if each["sub"] == "1")
+        client = redis.Redis(port=member.port, decode_responses=True, single_connection_client=True)
+        client.execute_command("CLIENT", "TRACKING", "ON", "REDIRECT", number)
+        for row in ROWS:
+            client.execute_command("CGET", "t", row, "f:x")
+            self.any().run("CPUT", "t", row, "f:x", "1")
+            self.assertEqual([f"t:{row}"], listener.get_message(timeout=60)["data"])
+
+    def test_who_leaves_in_between(self):
+        """A planned failover and nodes that end are no error to those who write and keep; all that waits goes when nobody tracks."""
+        self.start(2, 3)
+        entry = self.sets[0][0]
+        reader = self.settled(member=entry)
+        stop, errors = threading.Event(), []
+
+        def write():
+            client = redis.Redis(port=self.sets[0][1].port, socket_timeout=60)
+            while not stop.is_set():
+                try:
+                    client.execute_command("CPUT", "t", random.choice(ROWS), "f:x", "1")
+                except redis.RedisError as error:
+                    errors.append(str(error))
+        writer = self.beside(write)
+        for _ in range(3):
+            leader = self.wait_leader(self.sets[1])
+            leader.run("FAILOVER")
+            self.wait_until(lambda leader=leader: self.wait_leader(self.sets[1]) is not leader, "nobody else leads")
+        stop.set()
+        writer.join()
+        self.assertEqual([], errors[:3])
+        self.check_caches([reader], (), False)
+        self.wait_until(lambda: entry.info("cluster")["cluster_calls_waiting"] > 0, "it asks the other set no more")
+        reader.ask("CLIENT", "TRACKING", "OFF")
+        for member in self.everyone:
+            self.wait_until(lambda member=member: member.info("cluster")["cluster_calls_waiting"] == 0, "calls wait for nobody")
+
     def test_after_long_silence(self):
         """Nobody has asked for what changes for a while, and much has changed: nothing of it is taken for known."""
         self.start()
