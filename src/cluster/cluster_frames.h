@@ -41,6 +41,8 @@ inline constexpr uint64_t kClusterLinkCuts{2};
 inline constexpr uint64_t kClusterLinkHomes{3};
 // ... and sets that are lost, and rows with them.
 inline constexpr uint64_t kClusterLinkLost{4};
+// ... and what a set that has come back is told to have.
+inline constexpr uint64_t kClusterLinkSettle{5};
 
 struct NodeReport {
   uint64_t cluster_id{0};  // 0: the set is part of none yet
@@ -55,7 +57,14 @@ struct NodeReport {
   std::string machine{};  // where it is
 };
 
-enum class MapPart : uint8_t { kSets = 0, kTablets = 1, kElsewhere = 2, kUsers = 3, kReplaced = 4 };
+enum class MapPart : uint8_t {
+  kSets = 0,
+  kTablets = 1,
+  kElsewhere = 2,
+  kUsers = 3,
+  kReplaced = 4,
+  kSettle = 5
+};
 
 struct SchemaOrder {
   uint64_t cluster_id{0};

@@ -279,11 +279,24 @@ Result<uint64_t> ClusterMap::Admit(Store& store, uint32_t term, uint64_t id, std
   return number;
 }
 
-Status ClusterMap::Reopen(Store& store, const ReturnVerdict& verdict, uint64_t cut) {
+Status ClusterMap::Reopen(Store& store, const ReturnVerdict& verdict, uint64_t cut,
+                          const TabletsByTable& lost) {
   MapTables tables(store);
   if (!tables.exist()) return NoMap();
+  (void)Current(store);
+  MapChange change;
+  if (!lost.empty()) {
+    Claims claims;
+    for (auto& [id, claimed] : ClaimsOf(store)) {
+      const auto its = lost.find(id);
+      if (its == lost.end()) continue;
+      claimed.sets.push_back({LostWith(verdict.open.front().number), its->second});
+      claims.emplace(id, std::move(claimed));
+    }
+    change = PlanMap(map_, claims, IdsOf(claims));
+  }
   std::string what = "back again:";
-  std::string why = cut == 0 ? std::string("what they own is what was known of them")
+  std::string why = cut == 0 ? std::string("nobody else has what they own")
                              : fmt::format("all were recovered to cut {}", cut);
   const int64_t now_ms = store.now_micros() / 1000;
   const Status done = MapTables::AsOne(store, [&]() -> Status {
@@ -299,9 +312,12 @@ Status ClusterMap::Reopen(Store& store, const ReturnVerdict& verdict, uint64_t c
       if (jobs.next <= verdict.last_job) RETURN_IF_ERROR(tables.WriteNextJob(verdict.last_job + 1));
     }
     RETURN_IF_ERROR(NoteGood(tables, cut));
+    if (!change.empty()) RETURN_IF_ERROR(tables.Write(change));
+    if (!lost.empty()) why = "some rows are lost with it: CLUSTER MAP CHECK";
     return tables.AddEvent({now_ms, what, std::move(why)});
   });
   RETURN_IF_ERROR(done);
+  if (!change.empty()) Took(store, std::move(change));
   (void)Sets(store);
   return Status::Ok();
 }
@@ -314,13 +330,6 @@ std::vector<std::string> ClusterMap::TextsOf(Store& store, const std::vector<Map
     texts.push_back(FaultText(store, map_, fault));
   }
   return texts;
-}
-
-std::map<uint64_t, TabletsByTable> ClusterMap::Mapped(Store& store) {
-  (void)Current(store);
-  std::map<uint64_t, TabletsByTable> mapped;
-  for (const MapTables::SetRow& set : Sets(store)) mapped[set.number] = MappedTo(set.number);
-  return mapped;
 }
 
 const std::vector<MapTables::SetRow>& ClusterMap::Sets(Store& store) {

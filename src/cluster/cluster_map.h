@@ -55,9 +55,10 @@ class ClusterMap final : public CatalogKeeper {
   Result<uint64_t> Admit(Store& store, uint32_t term, uint64_t id, std::string what,
                          std::string why);
   // What has come back is part of the cluster again, as the verdict has it; the own set, if it is
-  // among them. `cut`: all were recovered to that, so that it was good; 0: to none. REQUIRES: no
-  // transaction.
-  Status Reopen(Store& store, const ReturnVerdict& verdict, uint64_t cut);
+  // among them. `cut`: all were recovered to that, so that it was good; 0: to none. `lost`: what
+  // nobody has any more, with the first one. REQUIRES: no transaction, TakeClaims of each.
+  Status Reopen(Store& store, const ReturnVerdict& verdict, uint64_t cut,
+                const TabletsByTable& lost);
   // CLUSTER DRAIN, UNDRAIN and REMOVE. ERR: there is no such set, it is set 0, or owns something,
   // or may have entries of feeds, unless `forces`.
   Status Drain(Store& store, uint64_t set, bool drains, std::string why);
@@ -89,8 +90,6 @@ class ClusterMap final : public CatalogKeeper {
   std::vector<std::string> TextsOf(Store& store, const std::vector<MapFault>& faults);
 
   // --- several sets
-  // What the map says of each.
-  std::map<uint64_t, TabletsByTable> Mapped(Store& store);
   // All that are of the cluster, ascending; outside of one none. O(1) while they do not change.
   const std::vector<MapTables::SetRow>& Sets(Store& store);
   // What another set has reported to own, to the director of this term.

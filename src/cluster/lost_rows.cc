@@ -5,15 +5,11 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "base/text/quote.h"
 #include "engine/keys/key_range_set.h"
 
 namespace cellar {
-namespace {
-
-// What of the tablet none of the ranges has, which ascend.
 std::vector<Tablet> Uncovered(const Tablet& tablet, const KeyRangeSet& owned) {
   std::vector<Tablet> left;
   std::string begin = tablet.begin;
@@ -28,8 +24,6 @@ std::vector<Tablet> Uncovered(const Tablet& tablet, const KeyRangeSet& owned) {
   if (tablet.end.empty() || begin < tablet.end) left.push_back({begin, tablet.end, tablet.epoch});
   return left;
 }
-
-}  // namespace
 
 std::string LostRowText(std::string_view table, std::string_view row, uint64_t set) {
   return fmt::format("CLUSTERDOWN {} {}: lost with set {}", table, Quote(row), SetNumber(set));

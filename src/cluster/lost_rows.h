@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cellar/status.h"
 #include "cluster/map_check.h"
@@ -33,5 +34,7 @@ std::map<uint64_t, TabletsByTable> LostOf(const MapCache& map);
 // As claims of those: what of it none of the claims there has, so that a set that has a row has it
 // whatever the map believes. Tables that nobody claims anything of are left out.
 void AddLost(const std::map<uint64_t, TabletsByTable>& lost, Claims* claims);
+// What of the tablet none of the ranges has.
+std::vector<Tablet> Uncovered(const Tablet& tablet, const KeyRangeSet& owned);
 
 }  // namespace cellar

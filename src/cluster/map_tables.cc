@@ -244,9 +244,15 @@ Status MapTables::WriteChange(const CatalogChange& change) {
   return Put(kCatalogTable, FormatUint64(change.number), {{"change", bytes}});
 }
 
+uint64_t MapTables::changes_bytes() const {
+  const Table* const table = Find(kCatalogTable);
+  return table == nullptr ? 0 : table->memory_bytes();
+}
+
 Status MapTables::ForgetChanges(uint64_t number) {
   CELLAR_ASSERT(store_.in_transaction());
-  for (const Row& row : Rows(kCatalogTable, UINT64_MAX)) {
+  constexpr uint64_t kAtOnce{1'000};
+  for (const Row& row : Rows(kCatalogTable, kAtOnce)) {
     uint64_t its = 0;
     if (!ParseNumber(row.key, &its) || its > number) break;
     RETURN_IF_ERROR(Delete(kCatalogTable, row.key));

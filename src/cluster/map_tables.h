@@ -9,7 +9,8 @@
 //                                 removed
 //   options  utf8                 value: of each option that has been set
 //   catalog  u64                  change: of the schema, by number, until every set has it
-//                                 (store/catalog_changes.h)
+//                                 (store/catalog_changes.h); also then the newest kChangesKept, so
+//                                 that a set that comes back older can be told of them
 //   jobs     u64                  tablets that move (cluster/move_jobs.h), by number; 0: next
 //   cuts     -u64                 moments over all sets, by the number of their change: time (Unix
 //                                 micros), purpose, state (open, good, bad); the newest
@@ -82,7 +83,11 @@ class MapTables {
   enum class SetMark : uint8_t { kDraining, kRemoved };
   Status MarkSet(uint64_t set, SetMark mark, bool is_so);
   Status WriteChange(const CatalogChange& change);
-  // Those up to `number` go. REQUIRES: a transaction.
+  // Of changes that every set has; fewer where they are more bytes than that.
+  static constexpr uint64_t kChangesKept{50'000};
+  static constexpr uint64_t kChangesBytesMax{64 << 20};
+  uint64_t changes_bytes() const;
+  // Those up to `number` go, some at each call. REQUIRES: a transaction.
   Status ForgetChanges(uint64_t number);
   Status WriteOption(std::string_view name, std::string_view value);
   Status AddEvent(const ClusterEvent& event);

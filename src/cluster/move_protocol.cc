@@ -185,6 +185,7 @@ MoveAnswer AnswerMoveStep(MoveParty& party, const MoveStep& step) {
     case Kind::kHolds:
       return AnswerHolds(party, step);
     case Kind::kSizes:
+    case Kind::kOwned:
     case Kind::kSplit:
     case Kind::kGroups:
     case Kind::kArrived:
@@ -414,7 +415,7 @@ void MoveDonor::Restart(uint64_t above) {
     proposed_ = 0;
     return Wait("who leads by now goes on with it");
   }
-  proposed_ = std::max(first + 1, above + 1);
+  proposed_ = std::max(first + party_.CountAttempt(job_), above + 1);
 }
 
 }  // namespace cellar

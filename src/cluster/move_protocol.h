@@ -55,6 +55,9 @@ class MoveParty {
   virtual uint64_t set() const = 0;
   virtual uint64_t catalog() const = 0;
   virtual uint32_t term() const = 0;
+  // One more of the job: a number that this process has not had of it in this term. The recipient
+  // may have forgotten those before (settlement.h), and parts of them may still come.
+  virtual uint64_t CountAttempt(uint64_t job) = 0;
   virtual bool HasTable(uint64_t table_id) const = 0;
   // Exactly that tablet; a part of it.
   virtual bool Owns(uint64_t table_id, const Tablet& tablet) const = 0;

@@ -84,6 +84,7 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
     case MoveStep::Kind::kCancel:
     case MoveStep::Kind::kSizes:
     case MoveStep::Kind::kReclaim:
+    case MoveStep::Kind::kOwned:
       break;
   }
 }
@@ -91,7 +92,7 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
 bool DecodeMoveStep(std::string_view from, MoveStep* step) {
   *step = {};
   uint8_t kind = 0;
-  if (!GetByte(&from, static_cast<uint8_t>(MoveStep::Kind::kHolds), &kind) ||
+  if (!GetByte(&from, static_cast<uint8_t>(MoveStep::Kind::kOwned), &kind) ||
       !GetFixed64(&from, &step->cluster_id) || !GetVarint64(&from, &step->job) ||
       !GetVarint64(&from, &step->floor) || step->job == 0)
     return false;
@@ -134,6 +135,7 @@ bool DecodeMoveStep(std::string_view from, MoveStep* step) {
     case MoveStep::Kind::kCancel:
     case MoveStep::Kind::kSizes:
     case MoveStep::Kind::kReclaim:
+    case MoveStep::Kind::kOwned:
       break;
   }
   return read && from.empty();

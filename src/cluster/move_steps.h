@@ -55,7 +55,8 @@ struct MoveStep {
     kGroups = 8,
     kArrived = 9,
     kReclaim = 10,
-    kHolds = 11
+    kHolds = 11,
+    kOwned = 12
   };
   Kind kind{Kind::kJob};
   uint64_t cluster_id{0};

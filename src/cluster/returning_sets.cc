@@ -38,20 +38,6 @@ Tablets::Pointer OwnedOf(uint64_t table_id, const ReportedState& report,
   return owned;
 }
 
-// Where it was split does not matter.
-std::vector<Tablet> Joined(const std::vector<Tablet>& tablets) {
-  std::vector<Tablet> joined;
-  for (const Tablet& tablet : tablets) {
-    if (!joined.empty() && joined.back().end == tablet.begin &&
-        joined.back().epoch == tablet.epoch) {
-      joined.back().end = tablet.end;
-    } else {
-      joined.push_back(tablet);
-    }
-  }
-  return joined;
-}
-
 std::string Id(uint64_t set_id) { return fmt::format("{:016x}", set_id); }
 
 }  // namespace
@@ -142,7 +128,7 @@ ReturnVerdict ReturningSets::DecideAll(const Director& director) const {
   return verdict;
 }
 
-// Empty: it goes on.
+// Empty: nothing speaks against it.
 std::string ReturningSets::WhyNot(const Director& director, uint64_t set_id,
                                   const ReportedState& report) const {
   const ClusterState& state = report.state;
@@ -161,26 +147,7 @@ std::string ReturningSets::WhyNot(const Director& director, uint64_t set_id,
                                    director.kept_from <= state.catalog + 1);
   if (!can_be_told)
     return fmt::format("it has change {} of the schema, the cluster {}", state.catalog, catalog);
-  const auto found = director.mapped.find(state.set);
-  static const TabletsByTable kNone;
-  const TabletsByTable& mapped = found == director.mapped.end() ? kNone : found->second;
-  const auto differs = [&](const TabletsByTable& some, const TabletsByTable& others) {
-    return std::find_if(some.begin(), some.end(), [&others](const auto& entry) {
-      const auto other = others.find(entry.first);
-      const bool is_none = other == others.end();
-      return is_none ? !entry.second->list().empty()
-                     : Joined(entry.second->list()) != Joined(other->second->list());
-    });
-  };
-  auto different = differs(report.tablets, mapped);
-  if (different == report.tablets.end()) {
-    different = differs(mapped, report.tablets);
-    if (different == mapped.end()) return {};
-  }
-  const auto name = director.tables.find(different->first);
-  return fmt::format(
-      "what it owns of table {} is not what the map says",
-      name == director.tables.end() ? std::to_string(different->first) : name->second);
+  return {};
 }
 
 ReturnVerdict ReturningSets::DecideSome(const Director& director) const {
@@ -190,13 +157,13 @@ ReturnVerdict ReturningSets::DecideSome(const Director& director) const {
     if (row != nullptr && row->id == set_id) continue;
     const std::string why = WhyNot(director, set_id, report);
     if (why.empty()) {
-      verdict.open.push_back({report.state.set, set_id});
+      verdict.settle.push_back({report.state.set, set_id});
     } else {
       verdict.why.push_back(
           fmt::format("{} comes back as set {}: {}", Id(set_id), report.state.set, why));
     }
   }
-  std::sort(verdict.open.begin(), verdict.open.end(),
+  std::sort(verdict.settle.begin(), verdict.settle.end(),
             [](const auto& a, const auto& b) { return a.number < b.number; });
   return verdict;
 }

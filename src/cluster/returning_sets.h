@@ -3,12 +3,13 @@
 //
 //   all sets to one cut   once all are here, recovered to the same cut, and own every row once:
 //                         the cluster goes on from there
-//   one set by itself     once its leader is here, its predecessor is not, and it owns exactly what
-//                         the map says: it goes on
-//   set 0 by itself       likewise, by what the others own
+//   one set by itself     once its leader is here, and its predecessor is not, it is settled what it
+//                         has (settlement.h), and it goes on
+//   set 0 by itself       if the others and it own every row once, it goes on
 //
-// Whatever differs is told, and nothing is opened: a set that has forgotten what it gave away would
-// be a second owner, and one that has forgotten what it received would be a hole that nobody sees.
+// What stands in the way is told, and nothing is opened: a set that has forgotten what it gave away
+// would be a second owner, and one that has forgotten what it received would be a hole that nobody
+// sees.
 //
 // Pure data: reports go in, a verdict comes out. The same reports give the same verdict.
 #pragma once
@@ -20,15 +21,10 @@
 
 #include "cluster/map_check.h"
 #include "cluster/map_tables.h"
+#include "cluster/settlement.h"
 #include "engine/state/cluster_state.h"
 
 namespace cellar {
-
-// What the leader of a set says of its state.
-struct ReportedState {
-  ClusterState state;
-  TabletsByTable tablets;  // owned, or given to who may not own them yet
-};
 
 struct ReturnVerdict {
   struct Opening {
@@ -37,6 +33,8 @@ struct ReturnVerdict {
     friend bool operator==(const Opening&, const Opening&) = default;
   };
   std::vector<Opening> open{};  // ascending by number
+  // Have come back by themselves, and nothing is known that speaks against them. Likewise.
+  std::vector<Opening> settle{};
   // What is missing or wrong, for people; empty: there is nothing to be decided.
   std::vector<std::string> why{};
   // Where all sets together own a row twice or not at all.
@@ -59,8 +57,6 @@ class ReturningSets {
     const std::vector<MapTables::SetRow>& rows;  // of sets that were not removed
     // Names (keyspace/table) of all tables, by id.
     const std::map<uint64_t, std::string>& tables;
-    // What the map says of a set.
-    const std::map<uint64_t, TabletsByTable>& mapped;
     // What was lost with sets before (lost_rows.h): no set needs to have it.
     const std::map<uint64_t, TabletsByTable>& lost;
     uint64_t kept_from{0};  // changes of the schema from there on can be told; 0: none are kept

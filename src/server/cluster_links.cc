@@ -286,17 +286,23 @@ class ClusterLinks::Down final : public PeerHandler {
   bool LacksUsers(uint64_t users) const {
     return !dead() && number_ && reported_ && report_.users != 0 && report_.users != users;
   }
+  // Of a set that has come back, and is not open yet: what it is told changes of the schema as.
+  const std::optional<uint64_t>& told_as() const { return told_as_; }
   // Whether it belongs to a set of the cluster now.
   void Judge() {
     if (dead() || !reported_) return;
     Services& services = links_.host_.services();
     Store& store = links_.host_.store();
+    // Nobody is told what the next director may not know of.
+    const MapTables tables(store);
+    if (tables.exist() && links_.host_.released_lsn() < tables.sets().last_lsn()) return;
     const auto& sets = services.cluster_map.Sets(store);
     const auto row = std::find_if(sets.begin(), sets.end(),
                                   [this](const auto& each) { return each.id == set_id_; });
     const bool was = number_.has_value();
     if (was && row == sets.end()) links_.NoteRemoved(*number_);
     number_ = row == sets.end() ? std::nullopt : std::optional(row->number);
+    JudgeReturn();
     if (!number_ || *number_ == 0) return;
     if (!report_.leads) {
       // Nor while a change is not committed there: what it is to be told until then is told when it
@@ -390,9 +396,22 @@ class ClusterLinks::Down final : public PeerHandler {
         return false;
     }
   }
+  void JudgeReturn() {
+    const bool may = !number_ && report_.leads;
+    const auto as = may ? links_.returns_.ToldAs(set_id_) : std::nullopt;
+    const uint64_t up_to = as ? links_.returns_.ToldUpTo(*as) : 0;
+    if (as == told_as_ && up_to == told_up_to_) return;
+    if (told_as_ && !number_) links_.director_.OnLost(*told_as_);
+    told_as_ = as;
+    told_up_to_ = up_to;
+    if (!as) return;
+    links_.director_.AddSet(*as);
+    links_.director_.OnReport(*as, report_.set.catalog);
+  }
   bool TakeAnswer(std::string_view body) {
     CutAnswer answer;
     if (!DecodeCutAnswer(body, &answer)) return false;
+    if (told_as_ && !answer.confirms) links_.director_.OnAnswer(*told_as_, answer.number);
     if (number_ && answer.confirms) {
       links_.cuts_.NoteClock(*number_, answer.clock_micros, answer.commit_micros);
       links_.director_.OnConfirmed(*number_, answer.number, answer.in_time);
@@ -457,6 +476,8 @@ class ClusterLinks::Down final : public PeerHandler {
   bool told_here_{false};
   bool had_state_{false};
   std::optional<uint64_t> number_;  // of its set; nothing: it is none of the cluster's
+  std::optional<uint64_t> told_as_;
+  uint64_t told_up_to_{0};
   uint64_t told_directory_{0};
   uint64_t told_map_{0};
   uint64_t told_users_{0};
@@ -522,7 +543,7 @@ uint64_t ClusterLinks::Known() const {
     return set()->feature_level() >= level || set()->CheckLevel(level).ok();
   };
   if (!has_state() || !knows(kCutsLevel)) return kClusterLinkVersion;
-  return knows(kWholeGroupsLevel) ? kClusterLinkLost : kClusterLinkCuts;
+  return knows(kWholeGroupsLevel) ? kClusterLinkSettle : kClusterLinkCuts;
 }
 
 Status ClusterLinks::CheckSets() const {
@@ -723,7 +744,7 @@ void ClusterLinks::OnTick() {
   if (leads_) {
     member_.OnTick(now());
     SetHold(member_.held_from(), held_at_);
-    if (returns_.OnTick(false)) host_.WakeTasks();
+    if (returns_.OnTick(false, nullptr)) host_.WakeTasks();
   }
   const bool wants = in_cluster() || (!host_.services().config.cluster_join.empty() && leads());
   if (!wants) {
@@ -758,8 +779,15 @@ ClusterLinks::Down* ClusterLinks::LeaderOf(uint64_t number) const {
 }
 
 void ClusterLinks::TellChange(uint64_t set, uint64_t number) {
-  Down* const leader = LeaderOf(set);
-  if (leader == nullptr) return;
+  Down* leader = LeaderOf(set);
+  if (leader == nullptr) {
+    // One that has come back has something already, and is not to have all yet.
+    const auto told = std::find_if(downs_.begin(), downs_.end(), [set](const auto& down) {
+      return !down->dead() && down->told_as() == set;
+    });
+    if (told == downs_.end() || number == 0 || number > returns_.ToldUpTo(set)) return;
+    leader = told->get();
+  }
   Store& store = host_.store();
   SchemaOrder order{.cluster_id = store.engine().cluster().cluster_id,
                     .set = set,
@@ -802,7 +830,15 @@ void ClusterLinks::AdmitWaiting() {
 }
 
 void ClusterLinks::TendReturns() {
-  if (!returns_.OnTick(true)) return;
+  const auto say = [this](uint64_t set_id, std::string_view order) {
+    for (const auto& down : downs_) {
+      const bool is_its = down->leads() && down->set_id() == set_id;
+      if (is_its && down->known() >= kClusterLinkSettle)
+        down->Say(FrameKind::kMap,
+                  std::string(1, static_cast<char>(MapPart::kSettle)) + std::string(order));
+    }
+  };
+  if (!returns_.OnTick(true, say)) return;
   OnAdmitted();
   host_.WakeTasks();
 }
@@ -813,20 +849,6 @@ void ClusterLinks::NoteLost(uint64_t set_id, const Down* link) {
     return down.get() != link && down->leads() && down->set_id() == set_id;
   });
   if (!is_there) returns_.Lost(set_id);
-}
-
-// Those that every set has.
-void ClusterLinks::ForgetChanges() {
-  Store& store = host_.store();
-  MapTables tables(store);
-  if (!tables.exist() || store.in_transaction() || host_.closed()) return;
-  const uint64_t first = tables.FirstChange();
-  if (first == 0 || first > director_.all_have()) return;
-  store.BeginTransaction(Store::Atomicity::kAll);
-  if (tables.ForgetChanges(director_.all_have()).ok())
-    store.CommitTransaction();
-  else
-    store.RollBackTransaction();
 }
 
 std::vector<WaitingSet> ClusterLinks::Waiting() const {
@@ -915,6 +937,8 @@ bool ClusterLinks::TakeMap(std::string_view body) {
     case MapPart::kUsers:
       TakeUsers(std::string(body));
       return true;
+    case MapPart::kSettle:
+      return returns_.TakeSettlement(body);
     default:
       return false;
   }

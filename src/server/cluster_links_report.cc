@@ -164,4 +164,22 @@ void ClusterLinks::PutSet(ClusterSet set) {
   if (host_.services().cluster_view.sets.Put(std::move(set))) ++directory_version_;
 }
 
+// Those that every set has, and that no set is to be told when it comes back.
+void ClusterLinks::ForgetChanges() {
+  Store& store = host_.store();
+  MapTables tables(store);
+  if (!tables.exist() || store.in_transaction() || host_.closed()) return;
+  const uint64_t first = tables.FirstChange();
+  uint64_t last = director_.all_have();
+  const uint64_t kept = std::min(director_.committed(), MapTables::kChangesKept);
+  if (tables.changes_bytes() <= MapTables::kChangesBytesMax)
+    last = std::min(last, director_.committed() - kept);
+  if (first == 0 || first > last) return;
+  store.BeginTransaction(Store::Atomicity::kAll);
+  if (tables.ForgetChanges(last).ok())
+    store.CommitTransaction();
+  else
+    store.RollBackTransaction();
+}
+
 }  // namespace cellar

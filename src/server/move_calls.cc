@@ -13,6 +13,7 @@
 #include "replica/replication.h"
 #include "replica/set_node.h"
 #include "server/feed_homes.h"
+#include "server/own_tablets.h"
 #include "server/store_party.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
@@ -54,6 +55,11 @@ MoveAnswer Answer(Host& host, const MoveStep& step) {
     answer.text = host.services().cluster_view.closed;
     return answer;
   }
+  if (is_own && step.kind == MoveStep::Kind::kOwned) {
+    MoveAnswer answer;
+    EncodeClusterState(cluster, OwnTablets(store.engine()), &answer.text);
+    return answer;
+  }
   if (of_feed) return FeedHomes::Answer(store, step);
   StoreParty party(host);
   return AnswerMoveStep(party, step);
@@ -93,7 +99,8 @@ void MoveCalls::Run(Host& host, Session& session, std::span<const std::string_vi
   // That nothing is here who leads no more may believe, and logs nothing: as a read, it waits until
   // the others have said that this node leads.
   SetNode* const set = host.replication().set();
-  if (step.kind == MoveStep::Kind::kHolds && set != nullptr && set->floor() != Lsn{}) {
+  const bool is_asked = step.kind == MoveStep::Kind::kHolds || step.kind == MoveStep::Kind::kOwned;
+  if (is_asked && set != nullptr && set->floor() != Lsn{}) {
     gate = std::max(gate, set->floor());
     set->OnRepliesWait(set->floor());
   }

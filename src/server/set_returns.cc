@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/os/log.h"
@@ -90,10 +91,31 @@ bool SetReturns::SayOpen() {
   return TabletChanges(store).OpenAs(set_id_).ok();
 }
 
-bool SetReturns::Direct() {
+ReportedState SetReturns::Own() const {
+  const Engine& engine = host_.store().engine();
+  return {.state = engine.cluster(), .tablets = OwnTablets(engine)};
+}
+
+void SetReturns::Clear() {
+  sets_.Clear();
+  settler_.Clear();
+  told_.clear();
+}
+
+std::optional<uint64_t> SetReturns::ToldAs(uint64_t set_id) const {
+  for (const auto& [number, told] : told_)
+    if (told.set_id == set_id) return number;
+  return std::nullopt;
+}
+
+uint64_t SetReturns::ToldUpTo(uint64_t number) const {
+  const auto found = told_.find(number);
+  return found == told_.end() ? UINT64_MAX : found->second.catalog;
+}
+
+bool SetReturns::Direct(const Say& say) {
   Store& store = host_.store();
   Services& services = host_.services();
-  const Engine& engine = store.engine();
   const auto& rows = services.cluster_map.Sets(store);
   const bool is_all_known =
       std::all_of(sets_.reports().begin(), sets_.reports().end(), [&rows](const auto& report) {
@@ -102,46 +124,127 @@ bool SetReturns::Direct() {
       });
   if (store.in_transaction() || (is_open_ && is_all_known)) {
     if (is_open_) news_.clear();
+    settler_.Clear();
+    told_.clear();
     return false;
   }
-  const ReportedState own{.state = engine.cluster(), .tablets = OwnTablets(engine)};
-  const std::map<uint64_t, std::string> names = TableNames(engine);
-  const std::map<uint64_t, TabletsByTable> mapped = services.cluster_map.Mapped(store);
+  const ReportedState own = Own();
+  const std::map<uint64_t, std::string> names = TableNames(store.engine());
   const std::map<uint64_t, TabletsByTable> lost = LostOf(services.cluster_map.Current(store));
   const ReturnVerdict verdict = sets_.Decide({.set_id = set_id_,
                                               .own = own,
                                               .rows = rows,
                                               .tables = names,
-                                              .mapped = mapped,
                                               .lost = lost,
                                               .kept_from = MapTables(store).FirstChange()});
   const std::vector<std::string> before = std::exchange(news_, verdict.why);
   for (std::string& text : services.cluster_map.TextsOf(store, verdict.faults))
     news_.push_back(std::move(text));
+  const bool opened =
+      verdict.open.empty() ? Settle(verdict, say) : Write(verdict, own.state.recovered_cut, {});
+  if (opened) {
+    news_.clear();
+    return true;
+  }
   if (news_ != before && !news_.empty())
     Log(LogSeverity::kWarning, "Sets that have come back: " + news_.front());
   if (!is_open_) services.cluster_view.closed = ClosedText();
-  if (verdict.open.empty()) return false;
+  return false;
+}
+
+// One is opened at a time, so that what it has counts for the next one.
+bool SetReturns::Settle(const ReturnVerdict& verdict, const Say& say) {
+  std::set<uint64_t> set_ids;
+  std::map<uint64_t, const ReportedState*> closed;
+  for (const auto& [number, set_id] : verdict.settle) {
+    set_ids.insert(set_id);
+    closed.emplace(number, &sets_.reports().at(set_id));
+  }
+  settler_.KeepOnly(set_ids);
+  std::erase_if(told_, [&](const auto& told) { return !set_ids.contains(told.second.set_id); });
+  for (const auto& [number, set_id] : verdict.settle) {
+    SetSettler::Next next = settler_.Step(number, set_id, closed);
+    using Kind = SetSettler::Next::Kind;
+    if (next.kind != Kind::kSchema) told_.erase(number);
+    switch (next.kind) {
+      case Kind::kWait:
+        break;
+      case Kind::kSettle:
+        say(set_id, next.order);
+        next.why = "it is told what it is to have";
+        break;
+      case Kind::kSchema:
+        told_[number] = {set_id, next.catalog};
+        break;
+      case Kind::kOpen: {
+        ReturnVerdict one;
+        one.open.push_back({number, set_id});
+        one.last_job = LastJobOf(closed.at(number)->state.moves);
+        if (Write(one, 0, next.lost)) return true;
+        continue;
+      }
+    }
+    news_.push_back(fmt::format("{:016x} comes back as set {}: {}", set_id, number, next.why));
+  }
+  return false;
+}
+
+bool SetReturns::Write(const ReturnVerdict& verdict, uint64_t cut, const TabletsByTable& lost) {
+  Store& store = host_.store();
+  Services& services = host_.services();
+  const uint32_t term = host_.replication().term();
   const ClusterTelling telling(host_);
-  const Status done = services.cluster_map.Reopen(store, verdict, own.state.recovered_cut);
+  for (const ReturnVerdict::Opening& opening : verdict.open) {
+    const auto report = sets_.reports().find(opening.set_id);
+    if (report == sets_.reports().end()) continue;
+    services.cluster_map.TakeClaims(store, term, opening.number, report->second.tablets);
+  }
+  const Status done = services.cluster_map.Reopen(store, verdict, cut, lost);
   if (!done.ok()) {
     news_.push_back(done.text());
     return false;
   }
-  for (const ReturnVerdict::Opening& opening : verdict.open) {
-    const auto report = sets_.reports().find(opening.set_id);
-    if (report == sets_.reports().end()) continue;
-    services.cluster_map.TakeClaims(store, host_.replication().term(), opening.number,
-                                    report->second.tablets);
-  }
   Log(LogSeverity::kNotice, fmt::format("{} of the cluster's sets are back", verdict.open.size()));
-  news_.clear();
   return true;
 }
 
-bool SetReturns::OnTick(bool directs) {
+// --- the set that has come back
+
+bool SetReturns::TakeSettlement(std::string_view order) {
+  SettlementOrder told;
+  if (!DecodeSettlement(order, &told)) return false;
+  const bool is_new = !order_ || order_->of != told.of;
+  if (is_open_ || !is_new || told.of != HashOf(Own())) return true;
+  asides_.Begin(told.settlement.aside);
+  order_ = std::move(told);
+  return true;
+}
+
+void SetReturns::StepSettlement() {
+  if (!order_) return;
+  Store& store = host_.store();
+  if (is_open_ || order_->of != HashOf(Own())) {
+    asides_.Stop();
+    order_.reset();
+    return;
+  }
+  if (store.in_transaction()) return;
+  const Result<bool> more = asides_.Step();
+  if (more.ok() && *more) return;
+  Status done = more.status();
+  if (done.ok())
+    done = TabletChanges(store).Settle(order_->settlement.state.moves, order_->settlement.tablets);
+  Log(done.ok() ? LogSeverity::kNotice : LogSeverity::kWarning,
+      done.ok() ? "This set has what the cluster has decided; others' rows go"
+                : "What this set is to have cannot be taken: " + done.text());
+  asides_.Stop();
+  order_.reset();
+}
+
+bool SetReturns::OnTick(bool directs, const Say& say) {
   Note();
-  const bool changed = directs && Direct();
+  const bool changed = directs && Direct(say);
+  if (!directs) StepSettlement();
   if (changed) Note();
   const bool said = SayOpen();
   if (said) Note();

@@ -176,6 +176,12 @@ uint64_t StoreParty::catalog() const { return host_.store().engine().cluster().c
 
 uint32_t StoreParty::term() const { return host_.replication().term(); }
 
+uint64_t StoreParty::CountAttempt(uint64_t job) {
+  std::erase_if(attempts_,
+                [this](const auto& known) { return moves().FindOut(known.first) == nullptr; });
+  return ++attempts_[job];
+}
+
 bool StoreParty::HasTable(uint64_t table_id) const { return TableOf(table_id) != nullptr; }
 
 bool StoreParty::Owns(uint64_t table_id, const Tablet& tablet) const {

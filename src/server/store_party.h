@@ -37,6 +37,7 @@ class StoreParty final : public MoveParty {
   uint64_t set() const override;
   uint64_t catalog() const override;
   uint32_t term() const override;
+  uint64_t CountAttempt(uint64_t job) override;
   bool HasTable(uint64_t table_id) const override;
   bool Owns(uint64_t table_id, const Tablet& tablet) const override;
   bool OwnsPart(uint64_t table_id, const Tablet& tablet) const override;
@@ -68,7 +69,8 @@ class StoreParty final : public MoveParty {
 
   Host& host_;
   std::set<Source*> sources_;
-  uint64_t retained_{0};  // segment
+  std::map<uint64_t, uint64_t> attempts_;  // by job
+  uint64_t retained_{0};                   // segment
   // Of each tablet that leaves: what its copy is behind, is in this segment or a later one.
   std::map<uint64_t, uint64_t> kept_from_;
   Lsn looked_lsn_{};  // what had been applied when KeepLog looked

@@ -8,6 +8,7 @@
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "engine/scans/scan_ranges.h"
+#include "engine/state/owned_tablets.h"
 #include "store/catalog_changes.h"
 #include "store/move_changes.h"
 #include "store/store.h"
@@ -233,6 +234,28 @@ Status TabletChanges::OpenAs(uint64_t set_id) {
   const bool comes_back = cluster.opened_as != 0 && cluster.opened_as != set_id;
   for (const auto& [job, move] : cluster.moves.out())
     if (comes_back && !move.given) store_.mutation_.Move(MutationOp::kMoveCancel, job, {});
+  return store_.CommitLocalSchema(nullptr);
+}
+
+Status TabletChanges::Settle(const TabletMoves& moves, const TabletsByTable& tablets) {
+  const Engine& engine = *store_.engine_;
+  CELLAR_ASSERT(engine.cluster().active());
+  CELLAR_ASSERT(!store_.in_transaction_);
+  ClusterState state = engine.cluster();
+  state.moves = moves;
+  TabletsByTable all = OwnedTabletsOf(engine);
+  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
+       table = engine.FindTableFrom(table->id() + 1))
+    all.erase(table->id());
+  for (const auto& [id, own] : tablets) {
+    if (engine.FindTableById(id) == nullptr)
+      return Status::Error(ErrorCode::kCorruption, "tablets of a table that is not there");
+    all[id] = own;
+  }
+  std::string bytes;
+  EncodeClusterState(state, all, &bytes);
+  store_.BeginMutation();
+  store_.mutation_.SetTablets(bytes);
   return store_.CommitLocalSchema(nullptr);
 }
 

@@ -34,6 +34,7 @@ namespace cellar {
 
 struct move_simulation::DirectorTables {
   MapCache map;
+  std::map<uint64_t, uint64_t> incarnations;  // of sets, as which they are of the cluster; 0
   std::map<uint64_t, MoveJob> jobs;
   uint64_t job_next{1};
   std::set<uint64_t> removed;
@@ -68,7 +69,7 @@ inline constexpr Fault kFaults[] = {
     Fault::kReclaimAnyTime, Fault::kReclaimOldEpoch, Fault::kNoDrop,
     Fault::kDoneUnheard,    Fault::kStepUncommitted, Fault::kDeposedDenies};
 
-class LostSimulation final : public move_simulation::Simulation {
+class LostSimulation : public move_simulation::Simulation {
  public:
   LostSimulation(uint64_t seed, Fault fault)
       : Simulation(seed, move_simulation::Fault::kNone, seed % 3 == 0 ? 3 : 4), breaks_(fault) {
@@ -89,7 +90,7 @@ class LostSimulation final : public move_simulation::Simulation {
   // Of tablets that a lost set had given away, those that came nevertheless.
   uint64_t came_late() const { return came_late_; }
 
- private:
+ protected:
   // A job, as the process that directs knows it.
   struct Ordered {
     uint64_t ask{0};  // 0: nothing is asked
@@ -112,6 +113,7 @@ class LostSimulation final : public move_simulation::Simulation {
   struct Loss {
     bool values{false};  // the lost set owned it: what was written is lost, too
     bool adopted{false};
+    bool returned{false};  // the set has come back with it, as it was before
   };
   struct Owner {
     uint64_t set{0};
@@ -157,10 +159,14 @@ class LostSimulation final : public move_simulation::Simulation {
   void DeliverOrLose(size_t at, bool keep);
   bool DeliverToDeposed(const Message& message);
   // Who has asked hears that there is no answer.
-  void Unanswered(const Message& asked);
+  virtual void Unanswered(const Message& asked);
   void LoseSome();
   void SplitSome(Set* set);
   void LoseSet(Set* set);
+  // Sets that come back (return_simulation.h): something of that; all of it, without failures.
+  virtual void StepReturns() {}
+  virtual void EndReturns() {}
+  virtual bool MayGiveUp(const Set& set) const { return !IsThere(set); }
   bool MayLoseNow(const Set& set, Moment moment) const;
   void StepOnce(int crashes, bool slow);
 
@@ -275,7 +281,7 @@ inline void LostSimulation::GiveUp(Process* process, uint64_t set) {
 
 inline void LostSimulation::GiveUpSome(Process* process, int percent) {
   for (const Set& set : sets_)
-    if (!IsThere(set) && IsOfCluster(*process, set.number) && Chance(percent))
+    if (MayGiveUp(set) && IsOfCluster(*process, set.number) && Chance(percent))
       GiveUp(process, set.number);
 }
 
@@ -701,15 +707,17 @@ inline std::string LostSimulation::Run(int steps) {
   uint64_t lost = 1 + Draw(sets_.size() - 1);
   for (int step = 0; step < steps; ++step) {
     StepOnce(crashes, slow);
+    StepReturns();
     std::erase_if(directors_,
                   [this](const auto& known) { return FindProcess(known.first) == nullptr; });
     const bool waits = step < lose_at + steps / 4 && !MayLoseNow(SetOf(lost), moment);
-    if (losses > 0 && step >= lose_at && !waits) {
+    if (losses > 0 && step >= lose_at && IsThere(SetOf(lost)) && !waits) {
       LoseSet(&SetOf(lost));
       --losses;
       moment = static_cast<Moment>(Draw(3));
       lose_at = step + static_cast<int>(Draw(static_cast<uint64_t>(steps) / 4));
-      while (losses > 0 && !IsThere(SetOf(lost))) lost = 1 + Draw(sets_.size() - 1);
+      for (int draws = 0; losses > 0 && draws < 9 && !IsThere(SetOf(lost)); ++draws)
+        lost = 1 + Draw(sets_.size() - 1);
     }
     if (std::string wrong = CheckAll(); !wrong.empty()) return wrong;
   }
@@ -753,14 +761,16 @@ inline std::string LostSimulation::CheckLoss(const std::string& key) {
 inline std::string LostSimulation::CheckEpoch(const std::string& key) {
   Owner& before = owners_[key];
   before.there =
-      before.there && IsThere(SetOf(before.set)) && SetOf(before.set).committed.owned->Owns(key);
+      before.there && IsUp(SetOf(before.set)) && SetOf(before.set).committed.owned->Owns(key);
   for (const Set& set : sets_) {
     if (!IsThere(set)) continue;
     const Tablet* const tablet = set.committed.owned->Find(key);
     if (tablet == nullptr) continue;
-    const bool stays = before.there && before.set == set.number;
     const auto loss = losses_.find(key);
-    const bool is_adopted = loss != losses_.end() && loss->second.adopted;
+    // Or it is given once more to a set that has forgotten that it had it.
+    const bool stays = (before.there || loss != losses_.end()) && before.set == set.number;
+    const bool is_adopted =
+        loss != losses_.end() && (loss->second.adopted || loss->second.returned);
     const bool grows = tablet->epoch > before.epoch || (stays && tablet->epoch == before.epoch);
     if (!grows && !is_adopted) {
       return key + " is set " + std::to_string(set.number) + "'s with epoch " +
@@ -776,6 +786,8 @@ inline std::string LostSimulation::CheckKey(const std::string& key) {
   const Process* owner = nullptr;
   bool given = false;
   for (const Set& set : sets_) {
+    // One that has come back, and is not open yet, will have it.
+    if (IsUp(set) && !IsThere(set)) given = given || set.leader->head.owned->Owns(key);
     if (!IsThere(set)) continue;
     given = given || IsGivenBy(set.leader->head, key);
     if (!set.leader->head.owned->Owns(key)) continue;
@@ -855,10 +867,11 @@ inline std::string LostSimulation::Describe() const {
   }
   for (const Set& set : sets_) {
     text += "set " + std::to_string(set.number);
-    if (!IsThere(set)) {
+    if (!IsUp(set)) {
       text += " lost; ";
       continue;
     }
+    if (!IsThere(set)) text += " closed";
     const State& head = set.leader->head;
     text += " catalog " + std::to_string(head.catalog) + " of " + std::to_string(catalog_) + ":";
     for (const Tablet& tablet : head.owned->list())
@@ -885,6 +898,7 @@ inline std::string LostSimulation::Round() {
     }
     while (!reports_[set.number].empty()) DeliverReport(set.number);
   }
+  EndReturns();
   Tend(director);
   StepJobs(director, true);
   if (Chance(30)) ClientWrites();

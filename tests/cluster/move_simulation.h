@@ -74,6 +74,7 @@ struct State {
   std::map<std::string, Row> rows;
   std::vector<Record> log;  // numbered from 1
   std::shared_ptr<const DirectorTables> tables;
+  uint64_t opened_as{0};  // the incarnation as which it serves (return_simulation.h)
   Lsn last() const { return {1, log.size()}; }
 };
 
@@ -112,6 +113,7 @@ class Simulation {
     uint32_t term{0};
     State committed;
     std::unique_ptr<Process> leader;  // null: the set is lost
+    uint64_t incarnation{0};          // one more each time that it comes back
     std::vector<std::unique_ptr<Process>> deposed;
   };
   // A step on its way; who asked waits for an answer unless it is gone.
@@ -163,7 +165,11 @@ class Simulation {
   virtual void TakeDirected(const Message& asked, const MoveAnswer& answer);
   // A set is about to own what has come; `next` is what it will be then.
   virtual void OnOwn(const MoveIn&, const State&) {}
-  static bool IsThere(const Set& set) { return set.leader != nullptr; }
+  static bool IsUp(const Set& set) { return set.leader != nullptr; }
+  // And serves.
+  static bool IsThere(const Set& set);
+  virtual MoveAnswer AnswerOf(Process& process, const MoveStep& step);
+  virtual void OnCommitted(const Set&) {}
   void LoseAnswers();
   // Mostly one from which something moves.
   Set* BusySet();
@@ -204,6 +210,7 @@ class Simulation {
   uint64_t moves_done_{0};
   uint64_t reclaims_{0};
   uint64_t reclaim_raises_{2};  // an epoch, by so much
+  bool counts_attempts_{true};
   std::string broken_;
 };
 
@@ -306,6 +313,9 @@ class Simulation::Party final : public MoveParty {
   uint64_t catalog() const override { return process_.head.catalog; }
   uint32_t term() const override {
     return process_.simulation.fault_ == Fault::kOneTerm ? 1 : process_.term;
+  }
+  uint64_t CountAttempt(uint64_t job) override {
+    return process_.simulation.counts_attempts_ ? ++attempts_[job] : 1;
   }
   bool HasTable(uint64_t table_id) const override { return table_id == kTable; }
   bool Owns(uint64_t, const Tablet& tablet) const override {
@@ -446,7 +456,12 @@ class Simulation::Party final : public MoveParty {
  private:
   uint64_t Draw(uint64_t below) const { return process_.simulation.Draw(below); }
   Process& process_;
+  std::map<uint64_t, uint64_t> attempts_;
 };
+
+inline bool Simulation::IsThere(const Set& set) {
+  return IsUp(set) && set.leader->head.opened_as == set.incarnation;
+}
 
 inline void Simulation::Elect(Set* set) {
   set->leader = std::make_unique<Process>(*this);
@@ -474,7 +489,7 @@ inline Simulation::Set* Simulation::BusySet() {
 
 inline Simulation::Process* Simulation::FindProcess(uint64_t id) {
   for (Set& set : sets_) {
-    if (IsThere(set) && set.leader->id == id) return set.leader.get();
+    if (IsUp(set) && set.leader->id == id) return set.leader.get();
     for (auto& process : set.deposed)
       if (process->id == id) return process.get();
   }
@@ -488,6 +503,7 @@ inline void Simulation::CommitSome(Set* set, bool all) {
     set->committed = process.pending.front();
     process.pending.pop_front();
     process.committed = set->committed.log.size();
+    OnCommitted(*set);
   }
   for (size_t i = 0; i < unacknowledged_.size();) {
     const Unacknowledged& write = unacknowledged_[i];
@@ -652,6 +668,10 @@ inline void Simulation::StepDonors(Process* process) {
   }
 }
 
+inline MoveAnswer Simulation::AnswerOf(Process& process, const MoveStep& step) {
+  return AnswerMoveStep(*process.party, step);
+}
+
 inline void Simulation::Deliver(size_t at, bool keep) {
   Message message = messages_[at];
   messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -661,14 +681,16 @@ inline void Simulation::Deliver(size_t at, bool keep) {
     copies_.push_back(std::move(copy));
   }
   Process& process = *SetOf(message.to).leader;
-  const MoveAnswer answer = AnswerMoveStep(*process.party, message.step);
+  const MoveAnswer answer = AnswerOf(process, message.step);
   answers_.push_back({process.id, message.to, process.head.log.size(), answer, std::move(message)});
 }
 
 inline void Simulation::DeliverAnswer(size_t at) {
   const Answer answer = answers_[at];
   const Process* const from = SetOf(answer.set).leader.get();
-  const bool waits = from != nullptr && from->committed < answer.position;
+  // Of one that is gone with its set only what was committed is on its way.
+  const bool waits =
+      from != nullptr && from->id == answer.from_process && from->committed < answer.position;
   if (waits && fault_ != Fault::kAnswerUncommitted) return;
   answers_.erase(answers_.begin() + static_cast<std::ptrdiff_t>(at));
   if (answer.asked.ask == 0) return;

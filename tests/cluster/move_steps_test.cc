@@ -23,6 +23,7 @@ class Set final : public MoveParty {
   uint64_t set() const override { return 2; }
   uint64_t catalog() const override { return 1; }
   uint32_t term() const override { return 1; }
+  uint64_t CountAttempt(uint64_t) override { return ++attempts_; }
   bool HasTable(uint64_t) const override { return true; }
   bool Owns(uint64_t, const Tablet&) const override { return false; }
   bool OwnsPart(uint64_t, const Tablet&) const override { return owns_part; }
@@ -45,6 +46,7 @@ class Set final : public MoveParty {
   std::unique_ptr<MoveSource> Open(const MoveOut&, const LogMark*) override { return nullptr; }
 
  private:
+  uint64_t attempts_{0};
   static Status Did(bool done) {
     return done ? Status::Ok() : Status::Error(ErrorCode::kCorruption, "it cannot be");
   }

@@ -246,38 +246,6 @@ class AloneTest(ReturnTest):
         self.assertEqual("OK", back.run("TABLET", "MOVE", "t", start or "r00", "TO", 3 - number, "WAIT", 20000))
         self.assertEqual({"before"}, self.values(back))
 
-    def test_what_it_gave_away_since_keeps_it_closed(self):
-        director = self.sets[0][0]
-        tablets = {each["start"]: each for each in map(pairs, director.run("TABLET", "LIST", "t")[1])}
-        start, number = next((start, int(each["set"])) for start, each in sorted(tablets.items()) if int(each["set"]) != 0)
-        row = start or "r00"
-        other = 3 - number
-        time.sleep(0.01)
-        moment = str(int(time.time() * 1_000_000))
-        time.sleep(0.01)
-        self.assertEqual("OK", director.run("TABLET", "MOVE", "t", row, "TO", other, "WAIT", 20000))
-        self.put("moved")
-        directory = self.sets[number][0].directory
-        self.sets[number][0].stop()
-        back = self.started(self.recovered(directory, moment), self.sets[0])
-        check = lambda: str(director.run("CLUSTER", "MAP", "CHECK"))
-        self.wait_until(lambda: f"comes back as set {number}" in check(), lambda: check() + back.server.log()[-1000:])
-        self.assertIn("what it owns of table 0/t is not what the map says", check())
-        self.assertIn(f"CLUSTERDOWN recovery: the cluster decides what set {number} owns", back.refusal("CGET", "t", row, "f:a"))
-        # What others own goes on, and is not what came back.
-        self.assertEqual("moved", self.sets[other][0].run("CGET", "t", row, "f:a"))
-        self.assertIn("no set at", director.refusal("CLUSTER", "ADMIT", f"127.0.0.1:{back.port}"))
-        # The way on without it: it is given up, and others have its rows.
-        force = self.told(director, "CLUSTER", "REMOVE", number, "FORCE")
-        self.wait_until(lambda: "no error" in force() or "is not of this cluster" in force(), force)
-        for each in [pairs(each) for each in director.run("TABLET", "LIST", "t")[1]]:
-            if each["state"] == "lost":
-                self.assertEqual("OK", director.run("TABLET", "ADOPT", "t", each["start"], "SET", 0))
-        self.assertEqual("moved", self.sets[other][0].run("CGET", "t", row, "f:a"))
-        self.wait_until(lambda: "no such set is missing" in check(), check)
-        self.assertIn("CLUSTERDOWN recovery", back.refusal("CGET", "t", row, "f:a"))
-        self.assertEqual("OK", director.run("TABLE", "CREATE", "later", "FAMILY", "f"))
-
     def test_jobs_that_were_under_way(self):
         """Where its tablets were about to go, the copy may have what it has lost: it comes to nothing."""
         for step in ("run", "tail"):

@@ -136,6 +136,20 @@ bool TabletMoves::Reclaim(uint64_t job) {
   return true;
 }
 
+bool TabletMoves::End(uint64_t job, MoveEnd end) {
+  if (HasEnded(job)) return false;
+  out_.erase(job);
+  in_.erase(job);
+  ended_.emplace(job, end);
+  return true;
+}
+
+bool TabletMoves::Await(uint64_t job, const MoveIn& move) {
+  if (HasEnded(job) || out_.contains(job) || !IsRange(move.tablet)) return false;
+  in_.try_emplace(job, move).first->second.binds = true;
+  return true;
+}
+
 bool TabletMoves::Cancel(uint64_t job) {
   if (HasEnded(job)) return false;
   if (const MoveOut* const move = FindOut(job); move != nullptr && move->given) return false;

@@ -84,6 +84,11 @@ class TabletMoves {
   // At the donor: what is given is its own again. That is no mutation of its own: it is part of a
   // state that is logged whole (kTablets).
   [[nodiscard]] bool Reclaim(uint64_t job);
+  // At a set that has come back older: the job has ended so in what it has forgotten, or among
+  // others. Likewise. False: it knows an end of it.
+  [[nodiscard]] bool End(uint64_t job, MoveEnd end);
+  // There, too: what has been given to it is still to come; what there is of it stays. Likewise.
+  [[nodiscard]] bool Await(uint64_t job, const MoveIn& move);
   // At the recipient. REQUIRES: the set owns nothing of it.
   // The first attempt, or one behind the one that there is.
   [[nodiscard]] bool Stage(uint64_t job, MoveIn move);

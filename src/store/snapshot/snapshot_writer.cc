@@ -142,13 +142,15 @@ Result<SnapshotEntry> WriteTemporary(FileSystem& files, const std::string& path,
 Result<SnapshotEntry> WriteSnapshot(FileSystem& files, const SnapshotTask& task,
                                     const StateMachine::StateSnapshot& state,
                                     SnapshotProgress* progress) {
-  const std::string path =
-      JoinPath(task.directory, FormatFileName(StoreFileKind::kSnapshot, task.number));
+  const bool is_named = !task.name.empty();
+  const std::string path = JoinPath(
+      task.directory, is_named ? task.name : FormatFileName(StoreFileKind::kSnapshot, task.number));
   const std::string temporary =
       IsObjectPath(path)  // has its name when it is whole
           ? path
           : JoinPath(task.directory,
-                     FormatFileName(StoreFileKind::kTemporarySnapshot, task.number));
+                     is_named ? task.name + ".new"
+                              : FormatFileName(StoreFileKind::kTemporarySnapshot, task.number));
   Result<SnapshotEntry> entry = WriteTemporary(files, temporary, task, state, progress);
   Status status = entry.status();
   if (status.ok() && temporary != path) status = files.Rename(temporary, path);

@@ -33,11 +33,12 @@ struct SnapshotTask {
   int64_t commit_micros{0};  // of `lsn`
   std::string members{};     // of the replica set, see store/format/snapshot_format.h
   uint64_t salvaged_from{};  // likewise
+  std::string name{};        // of the file; empty: by its number
 };
 
-// Writes `cellar-<number>.snapshot`: under a temporary name first; synced, renamed, folder synced.
-// What it returns is ready for the manifest. After an error the temporary file is gone if that
-// could be done.
+// Writes `cellar-<number>.snapshot`, or what `name` says: under a temporary name first; synced,
+// renamed, folder synced. What it returns is ready for the manifest. After an error the temporary
+// file is gone if that could be done.
 Result<SnapshotEntry> WriteSnapshot(FileSystem& files, const SnapshotTask& task,
                                     const StateMachine::StateSnapshot& state,
                                     SnapshotProgress* progress);
