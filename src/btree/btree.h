@@ -75,7 +75,8 @@
 // Files, from the bottom. In nodes/: bytes.h, arena, entry, dictionary, leaf, inner (bytes inside a
 // node); dictionary_choice, leaf_builder (decode -> build). Here: epochs (memory and snapshots);
 // version; tree, tree_run, tree_split, tree_structure, tree_compaction (search, change, giving
-// memory back); cursor, cursor_forward, image, image_reader, bulk_loader; btree.cc, the door.
+// memory back); cursor, cursor_forward, cursor_fronts, image, image_reader, bulk_loader; btree.cc,
+// the door.
 #pragma once
 
 #include <cstddef>
@@ -87,6 +88,7 @@
 #include <string_view>
 #include <vector>
 
+#include "btree/front_visitor.h"
 #include "btree/nodes/put.h"
 #include "cellar/status.h"
 
@@ -343,12 +345,19 @@ class BTreeCursor {
   Run NextRun(size_t prefix_bytes, size_t front_bytes, size_t tail_bytes,
               std::span<std::string_view> values);
 
+  // Goes over fronts: beginnings that keys have in common, of which a visitor knows where they end
+  // (front_visitor.h). From this entry, of whose front the first `front_bytes` are known, with what
+  // is said to be done first; 0: the front of this entry is begun. Stops where the visitor says so,
+  // or where nothing is left. Entries that nobody asks for cost a few instructions each.
+  // REQUIRES: valid(); `front_bytes` <= key().size().
+  void WalkFronts(size_t front_bytes, FrontStep step, FrontVisitor* visitor);
+
   // Has the live tree been changed since the last movement? Then entries may have come, or gone,
   // beside this one.
   bool changed() const;
 
-  // REQUIRES: valid(). key() lives until the cursor moves; value() until it moves or the live tree
-  // is written.
+  // REQUIRES: valid(). key() lives until the cursor moves; value() until the live tree is written,
+  // or the snapshot dropped.
   std::string_view key() const { return {reinterpret_cast<const char*>(key_), key_bytes_}; }
   std::string_view value() const { return {reinterpret_cast<const char*>(value_), value_bytes_}; }
   // Which part of the tree's memory stands before this entry, about: 0 at the first one. Exact but
@@ -368,6 +377,13 @@ class BTreeCursor {
  private:
   static constexpr uint32_t kHeightMax{16};
   static constexpr size_t kShortKeyBytes{192};
+  // Entries that are passed one by one before it is sought: a seek costs as much as about so many.
+  static constexpr int kEntriesPassed{64};
+  // Where the last movement had to go further, the next ones mostly have to as well: so many of
+  // them seek at once.
+  static constexpr uint8_t kSeeksAtOnce{15};
+  // Of a leaf, ahead of what is read (Next).
+  static constexpr size_t kPrefetchedBytes{512};
   struct Step {
     const btree_internal::Inner* node;
     uint32_t index;
@@ -389,6 +405,12 @@ class BTreeCursor {
   void NextElsewhere();
   void SeekBehind(size_t prefix_bytes);
   size_t SeekAndCompare(std::string_view sought, std::string_view with);
+  struct FrontWalk;
+  void MeetEntry(FrontWalk* walk);
+  bool PassEntries(FrontWalk* walk);
+  size_t GoFurther(const FrontWalk& walk);
+  void KeepTail(size_t front_bytes, std::string_view tail);
+  void LoadFront(const uint8_t* at, const btree_internal::Entry& entry, size_t begin);
   // Room for a key of `bytes`; what is in the buffer stays.
   void ReserveKey(size_t bytes) {
     if (bytes + 32 > key_capacity_) [[unlikely]]

@@ -345,7 +345,6 @@ void BTreeCursor::NextElsewhere() {
 // Asks for what a scan will read 8 lines from here: the core's own prefetcher begins too late in
 // pieces of 4 KiB, which costs a fifth of the speed.
 void BTreeCursor::Next() {
-  constexpr size_t kPrefetchedBytes{512};
   CELLAR_ASSERT(valid_);
   if (next_ >= short_end_ || (tree_ != nullptr && tree_->changes() != seen_changes_)) [[unlikely]]
     return NextElsewhere();

@@ -26,21 +26,14 @@ using btree_internal::CommonPrefix;
 using btree_internal::CopyShortSuffix;
 using btree_internal::Dictionary;
 using btree_internal::Entry;
+using btree_internal::EntryEnd;
 using btree_internal::ParseEntry;
-using btree_internal::ParseLongEntry;
 using btree_internal::ParseShortEntry;
+using btree_internal::SharedField;
 using btree_internal::Suffix;
 using btree_internal::View;
 
 namespace {
-
-// Entries that are passed one by one before it is sought: a seek costs as much as about so many.
-constexpr int kEntriesPassed{64};
-// Where the last movement had to go further, the next ones mostly have to as well: so many of them
-// seek at once.
-constexpr uint8_t kSeeksAtOnce{15};
-// As Next() does.
-constexpr size_t kPrefetchedBytes{512};
 
 // CommonPrefix of keys that are mostly alike for longer than a word.
 inline size_t LongPrefix(const uint8_t* a, const uint8_t* b, size_t bytes_max) {
@@ -52,17 +45,6 @@ inline size_t LongPrefix(const uint8_t* a, const uint8_t* b, size_t bytes_max) {
   }
   while (at < bytes_max && a[at] == b[at]) ++at;
   return at;
-}
-
-// Of an entry, what it says that it shares: 63 stands for as much or more.
-inline uint32_t SharedField(const uint8_t* at) {
-  return LoadLittleEndian<uint16_t>(at) & btree_internal::kSharedEscape;
-}
-inline const uint8_t* EntryEnd(const uint8_t* at) {
-  Entry entry;
-  if (ParseShortEntry(at, &entry)) [[likely]]
-    return entry.end;
-  return ParseLongEntry(at).end;
 }
 
 }  // namespace

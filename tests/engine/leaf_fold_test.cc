@@ -255,6 +255,163 @@ TEST_CASE("Cells that come by runs are what a scan gives out", "[aggregate]") {
   CHECK(compared > 600);
 }
 
+// Rows of up to eight columns in two families, numbers and texts, some of several versions, some
+// that expire, some packed.
+void FillColumns(Rig* rig, Random& random) {
+  std::set<std::string> stored;  // no cell twice
+  const uint64_t rows = 1 + random.Below(random.OneIn(3) ? 8 : 150);
+  for (uint64_t left = random.Below(1500); left > 0; --left) {
+    Cell cell;
+    const uint64_t row = random.Below(rows);
+    cell.row = "d" + FormatUint64(row / 20) + "#" + FormatUint64(row % 20);
+    cell.family = random.OneIn(2) ? "f" : "g";
+    cell.qualifier = "q" + FormatUint64(random.Below(4));
+    // One row is wide.
+    if (row == 0 && !random.OneIn(4)) cell.qualifier = "p" + FormatUint64(random.Below(400));
+    cell.timestamp = kNow - static_cast<int64_t>(random.Below(20)) * 1'000'000;
+    cell.type = random.OneIn(5) ? ValueType::kF64 : ValueType::kI64;
+    cell.text = FormatInt64(static_cast<int64_t>(random.Below(200)) - 100);
+    if (random.OneIn(6)) {
+      cell.type = ValueType::kString;
+      if (random.OneIn(3)) cell.text += "." + std::string(300, '0');
+      if (random.OneIn(3)) cell.text += " and more";
+    }
+    if (random.OneIn(10)) cell.expiry = kNow + static_cast<int64_t>(random.Below(3)) - 1;
+    if (stored.insert(cell.row + cell.family + cell.qualifier + FormatInt64(cell.timestamp)).second)
+      rig->Put(cell);
+  }
+}
+
+AggregateRequest RequestOfColumns(Random& random) {
+  using F = Reduce::Function;
+  constexpr F kFunctions[]{F::kRows, F::kCount, F::kSum, F::kAvg, F::kMin, F::kDistinct, F::kLast};
+  static const std::vector<std::string_view> kTargets{"*",    "f",    "f:q0", "f:q1",
+                                                      "f:q2", "g:q1", "g:q3"};
+  AggregateRequest request;
+  if (random.OneIn(2)) request.terms = {Term(GroupTerm::Kind::kKey, 1 + random.Below(2))};
+  if (random.OneIn(8)) {
+    request.terms.push_back(Term(GroupTerm::Kind::kValue));
+    request.terms.back().family = "f";
+    request.terms.back().qualifier = "q1";
+    request.terms.back().step = "10";
+  }
+  for (uint64_t i = 1 + random.Below(3); i > 0; --i) {
+    const size_t functions = random.OneIn(6) ? std::size(kFunctions) : std::size(kFunctions) - 1;
+    request.reduces.push_back(
+        Function(kFunctions[random.Below(functions)], kTargets[random.Below(kTargets.size())]));
+  }
+  return request;
+}
+
+Predicate ConditionOfColumns(Random& random) {
+  using P = Predicate::Kind;
+  constexpr P kKinds[]{P::kColumnExists, P::kColumnMissing, P::kCompare,   P::kCompare,
+                       P::kCompare,      P::kMatch,         P::kRowExists, P::kRowMissing};
+  static const std::vector<std::string_view> kQualifiers{"q0", "q1", "q2", "q3", "none"};
+  const P kind = kKinds[random.Below(std::size(kKinds) - (random.OneIn(3) ? 0 : 2))];
+  return {.kind = kind,
+          .family = random.OneIn(2) ? "f" : "g",
+          .qualifier = kQualifiers[random.Below(kQualifiers.size())],
+          .op = static_cast<CompareOp>(random.Below(6)),
+          .literal = kind == P::kMatch ? "*1*"
+                     : random.OneIn(2) ? "5"
+                                       : "and"};
+}
+
+// All that a fold tells, of the leaves or of what a scan gives out.
+struct Told {
+  std::map<std::string, std::string> answers;
+  uint64_t rows{0};
+  uint64_t cells{0};
+  uint64_t bytes{0};
+  std::vector<std::string> notes;
+  bool operator==(const Told&) const = default;
+};
+
+Told TellFold(Rig& rig, const AggregateRequest& request, const RowOptions& rows,
+              const CellOptions& cells, Random* by_leaves) {
+  const AggregatePlan plan = *AggregatePlan::Compile(rig.schema(), request, cells.columns, false);
+  ReadView view(rig.table(), kNow);
+  auto scan = OpenScan(&view, rows, cells, nullptr, 1);
+  REQUIRE(scan.ok());
+  AggregateGroups groups(plan);
+  if (plan.terms.empty()) (void)groups.Find({}, 0);
+  AggregateFold fold(plan, view, &groups);
+  ScanStats stats;
+  if (by_leaves != nullptr) {
+    Random& random = *by_leaves;
+    const ScanShape shape = (*scan)->shape();
+    REQUIRE(LeafFold::CanFold(shape, rig.schema()));
+    LeafFold leaves(view, *shape.plan, *shape.ranges, *shape.where, &fold);
+    const uint64_t slice = random.OneIn(3) ? kUnlimited : 1 + random.Below(60);
+    while (!leaves.Pull(slice)) {
+      if (view.detached() || !random.OneIn(3)) continue;
+      view.Detach();
+      fold.Reattach(view);
+      leaves.Reattach(view);
+      if (random.OneIn(2)) FillColumns(&rig, random);  // which is not seen
+    }
+    stats = leaves.stats();
+  } else {
+    aggregate_rig::FoldScan(**scan, &fold);
+    stats = (*scan)->stats();
+  }
+  Told told{.answers = aggregate_rig::Show(plan, groups),
+            .rows = stats.rows,
+            .cells = stats.cells,
+            .bytes = stats.bytes,
+            .notes = {}};
+  (*scan)->AddNotes(&told.notes);
+  return told;
+}
+
+TEST_CASE("Single columns are folded as a scan gives them out, with what it tells", "[aggregate]") {
+  const std::vector<std::string> policies{"", "maxversions=1", "maxversions=2", "maxage=10s"};
+  size_t compared = 0;
+  size_t noted = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    Rig rig(
+        "utf8#u64",
+        {{.name = "f", .policy = policies[random.Below(4)], .packs = random.OneIn(2)},
+         {.name = "g", .policy = policies[random.Below(4)], .group = random.OneIn(4) ? 1U : 0U}});
+    FillColumns(&rig, random);
+    for (int turn = 0; turn < 60; ++turn) {
+      const AggregateRequest request = RequestOfColumns(random);
+      CellOptions cells;
+      const bool of_f = random.OneIn(2) || rig.schema().families[1].group == 1;
+      for (uint64_t i = 1 + random.Below(3); i > 0; --i) {
+        const std::string_view qualifiers[] = {"q0", "q1", "q2", "q3", "none"};
+        cells.columns.push_back({.kind = Kind::kColumn,
+                                 .family = of_f || random.OneIn(2) ? "f" : "g",
+                                 .first = qualifiers[random.Below(5)],
+                                 .second = {}});
+      }
+      RowOptions rows = RandomRows(random);
+      rows.where.clear();
+      for (uint64_t i = random.Below(4); i > 0; --i)
+        rows.where.push_back(ConditionOfColumns(random));
+      if (!AggregatePlan::Compile(rig.schema(), request, cells.columns, false).ok()) continue;
+      INFO("seed " << seed << ", turn " << turn);
+      const Told expected = TellFold(rig, request, rows, cells, nullptr);
+      const Told told = TellFold(rig, request, rows, cells, &random);
+      REQUIRE(told.answers == expected.answers);
+      REQUIRE(told.notes == expected.notes);
+      REQUIRE(told.rows == expected.rows);
+      // Leaves tell of what somebody takes.
+      const bool takes_all =
+          std::any_of(request.reduces.begin(), request.reduces.end(),
+                      [](const Reduce& reduce) { return reduce.target == Reduce::Target::kAll; });
+      if (takes_all) REQUIRE(told.cells == expected.cells);
+      if (takes_all) REQUIRE(told.bytes == expected.bytes);
+      ++compared;
+      noted += told.notes.size();
+    }
+  }
+  CHECK(compared > 600);
+  CHECK(noted > 100);
+}
+
 TEST_CASE("What is chosen in other ways is left to the scan", "[aggregate]") {
   Rig rig("utf8#u64", {{.name = "f"}, {.name = "g", .order = "utf8#u64", .group = 1}});
   rig.Put({"d1#1", "f", "q", 1, ValueType::kI64, "1"});

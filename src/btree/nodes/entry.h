@@ -117,6 +117,18 @@ inline void ParseEntry(const uint8_t* p, Entry* entry) {
     *entry = ParseLongEntry(p);
 }
 
+// Of an entry, what it says that it shares: 63 stands for as much or more.
+inline uint32_t SharedField(const uint8_t* p) {
+  return LoadLittleEndian<uint16_t>(p) & kSharedEscape;
+}
+// The next one.
+inline const uint8_t* EntryEnd(const uint8_t* p) {
+  Entry entry;
+  if (ParseShortEntry(p, &entry)) [[likely]]
+    return entry.end;
+  return ParseLongEntry(p).end;
+}
+
 // The rest of ParseEntryChecked, for an entry with "more lengths", which are not 0.
 bool ParseLongEntryChecked(const uint8_t* p, const uint8_t* end, Entry* entry);
 

@@ -162,11 +162,11 @@ struct FoldCell {
   const CellPlace* place{nullptr};  // where WantsPlace(function)
 };
 
-// Live cells of one row as a tree holds them.
+// Live cells as a tree holds them.
 struct FoldRun {
   std::span<const std::string_view> values;
-  bool text_counts{false};  // of all
-  uint64_t row{0};
+  bool text_counts{false};     // of all
+  uint64_t row{0};             // of all, as in FoldCell; 0: each is of another one
   PlainValue* plain{nullptr};  // for those that are packed
 };
 

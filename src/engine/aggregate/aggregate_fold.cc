@@ -73,6 +73,12 @@ bool AggregateFold::WantsValues() const {
   });
 }
 
+bool AggregateFold::CountsRows() const {
+  return std::any_of(plan_.reduces.begin(), plan_.reduces.end(), [](const PlannedReduce& reduce) {
+    return reduce.function == Reduce::Function::kRows;
+  });
+}
+
 void AggregateFold::FindTakers(size_t family, std::string_view qualifier,
                                std::vector<uint32_t>* takers) const {
   takers->clear();
@@ -187,7 +193,9 @@ void AggregateFold::MakeRow() {
   if (plan_.groups_by_cell) return;
   key_.clear();
   for (const std::string& part : row_parts_) key_.append(part);
-  if (group_ != nullptr && key_ == last_key_) return;
+}
+
+void AggregateFold::EnterGroup() {
   group_ = &groups_->Find(key_, float32_mask_);
   last_key_.assign(key_);
 }
@@ -252,8 +260,11 @@ void AggregateFold::AppendCellTerm(const PlannedTerm& term, size_t family,
 
 AggregateGroup* AggregateFold::FindGroup(size_t family, std::string_view qualifier,
                                          int64_t timestamp_micros) {
+  if (!plan_.groups_by_cell) {
+    GoToRow();
+    return group_;
+  }
   if (!row_made_) MakeRow();
-  if (!plan_.groups_by_cell) return group_;
   key_.clear();
   for (size_t i = 0; i < plan_.terms.size(); ++i) {
     if (plan_.terms[i].of_cell())
@@ -284,8 +295,17 @@ void AggregateFold::AddTo(const std::vector<uint32_t>& takers, size_t family,
 
 void AggregateFold::AddRun(const std::vector<uint32_t>& takers, bool text_counts,
                            std::span<const std::string_view> values, PlainValue* plain) {
-  if (!row_made_) MakeRow();
-  const FoldRun run{.values = values, .text_counts = text_counts, .row = row_, .plain = plain};
+  GoToRow();
+  AddHeld(takers, text_counts, values, Rows::kOne, plain);
+}
+
+void AggregateFold::AddHeld(const std::vector<uint32_t>& takers, bool text_counts,
+                            std::span<const std::string_view> values, Rows rows,
+                            PlainValue* plain) {
+  const FoldRun run{.values = values,
+                    .text_counts = text_counts,
+                    .row = rows == Rows::kOne ? row_ : 0,
+                    .plain = plain};
   for (const uint32_t taker : takers) groups_->Add(group_, plan_.reduces[taker], run);
 }
 

@@ -47,6 +47,20 @@ class AggregateFold {
   // their columns. REQUIRES: TakesRuns().
   void AddRun(const std::vector<uint32_t>& takers, bool text_counts,
               std::span<const std::string_view> values, PlainValue* plain);
+  // What AddRun does, for those who hold cells back: first they say of a row that one is of. False:
+  // it is of another group than the row before, whose cells are to be added before it is entered.
+  [[nodiscard]] bool RowIsOfGroup() {
+    if (plan_.terms.empty() && group_ != nullptr) return true;  // there is one
+    MakeRow();
+    return group_ != nullptr && key_ == last_key_;
+  }
+  void EnterGroup();
+  // Cells of the group that was entered last: of one column in several rows, or of the row at hand.
+  enum class Rows : uint8_t { kOne, kEach };
+  void AddHeld(const std::vector<uint32_t>& takers, bool text_counts,
+               std::span<const std::string_view> values, Rows rows, PlainValue* plain);
+  // Does it matter to somebody of which row a cell is?
+  bool CountsRows() const;
   bool TextCounts(size_t family, std::string_view qualifier) const {
     return plan_.families[family].TextCounts(qualifier);
   }
@@ -60,8 +74,12 @@ class AggregateFold {
   bool wants_timestamps() const { return plan_.wants_timestamps; }
 
  private:
-  // Fills in row_parts_.
+  // Fills in row_parts_, and key_ where it is the row's.
   void MakeRow();
+  // The group of the row becomes the one at hand. REQUIRES: !plan_.groups_by_cell.
+  void GoToRow() {
+    if (!row_made_ && !RowIsOfGroup()) EnterGroup();
+  }
   void AppendRowTerm(const PlannedTerm& term, size_t index);
   void AppendPart(const PlannedTerm& term);
   void AppendBytes(const PlannedTerm& term);

@@ -137,6 +137,10 @@ ScanStats AggregateJob::stats() const {
   return stats;
 }
 
+std::string_view AggregateJob::place() const {
+  return leaves_ != nullptr ? leaves_->place() : scan_->row_key();
+}
+
 bool AggregateJob::AddGroups(std::string_view bytes) {
   CELLAR_ASSERT(stage_ == Stage::kFold);
   const bool well = groups_->Decode(bytes);

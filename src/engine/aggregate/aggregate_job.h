@@ -81,6 +81,8 @@ class AggregateJob {
   size_t groups() const { return sorter_.size(); }
   const AggregateGroup& group(size_t i) const { return sorter_.at(i); }
   ScanStats stats() const;
+  // After Pull said false, of a job without helpers: an encoded key about where it is.
+  std::string_view place() const;
   uint64_t skipped() const { return groups_->skipped(); }
   size_t memory_bytes() const;
   // What it may come to take, with all its threads, of those that Detach would let it have.

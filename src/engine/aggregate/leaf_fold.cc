@@ -69,6 +69,7 @@ LeafFold::LeafFold(const ReadView& view, const CellPlan& cells, std::vector<KeyR
   }
   std::sort(wanted_.begin(), wanted_.end(),
             [](const Wanted& a, const Wanted& b) { return a.range.begin < b.range.begin; });
+  if (MakeColumnFold(where)) return;
   wants_all_ = TakesAllOf(view.schema(), group_, families);
   PrepareFamilies();
   if (!where.empty()) where_.emplace(view, where);
@@ -85,9 +86,26 @@ void LeafFold::AddWanted(const FamilySchema& family, size_t index, const KeyRang
       range.end != Successor(qualifier))
     return;
   wanted.is_column = true;
+  wanted.family = index;
+  wanted.qualifier = qualifier;
   wanted.family_id = family.id;
   fold_->FindTakers(index, qualifier, &wanted.takers);
   wanted.text_counts = fold_->TextCounts(index, qualifier);
+}
+
+// Single columns are folded by somebody else, if he can.
+bool LeafFold::MakeColumnFold(std::span<const Condition> where) {
+  if (!ColumnFold::CanFold(choice_, *fold_)) return false;
+  std::vector<ColumnFold::Column> columns;
+  bool taken = false;
+  for (const Wanted& wanted : wanted_) {
+    if (!wanted.is_column) return false;
+    columns.push_back({wanted.family, wanted.qualifier});
+    taken |= !wanted.takers.empty();
+  }
+  if (!taken) return false;
+  columns_ = std::make_unique<ColumnFold>(*view_, columns, std::move(ranges_), where, fold_);
+  return true;
 }
 
 // Only where the newest version of each column is kept, and nobody asks when it was written, do its
@@ -116,6 +134,7 @@ void LeafFold::PrepareFamilies() {
 void LeafFold::Reattach(const ReadView& view) {
   if (ended_) return;
   view_ = &view;
+  if (columns_ != nullptr) return columns_->Reattach(view);
   for (FamilyOfId& family : families_) {
     if (!family.selected) continue;
     family.schema = &view.schema().families[family.index];
@@ -131,39 +150,15 @@ void LeafFold::Reattach(const ReadView& view) {
   CELLAR_ASSERT(at_->valid() && at_->key() == key);
 }
 
-// Moves to the first entry of the range at hand or, if that has none, of a later one.
-bool LeafFold::EnterRange() {
-  for (; range_at_ < ranges_.size(); ++range_at_) {
-    const KeyRange& range = ranges_[range_at_];
-    if (range.begin.at_end) continue;
-    at_->Seek(range.begin.bytes);
-    shared_ = 0;
-    in_row_ = false;
-    if (!at_->valid()) return false;
-    if (range.end.at_end || at_->key() < range.end.bytes) return true;
-  }
-  return false;
-}
-
 // A row begins at the cursor. False if it lies outside the ranges: then the cursor has moved to
 // where the next range begins, or nothing is left.
 bool LeafFold::BeginRow() {
-  const std::string_view key = at_->key();
-  const KeyRange* range = &ranges_[range_at_];
-  if (!range->end.at_end && key >= range->end.bytes) {
-    while (++range_at_ < ranges_.size()) {
-      range = &ranges_[range_at_];
-      if (range->end.at_end || key < range->end.bytes) break;
-    }
-    if (range_at_ == ranges_.size()) {
-      ended_ = true;
-      return false;
-    }
-    if (key < range->begin.bytes) {
-      if (!EnterRange()) ended_ = true;
-      return false;
-    }
+  if (const RowRanges::Place place = ranges_.Reach(at_.get()); place != RowRanges::Place::kInside) {
+    ended_ = place == RowRanges::Place::kEnd;
+    in_row_ = false;
+    return false;
   }
+  const std::string_view key = at_->key();
   row_bytes_ = view_->schema().key.EncodedSizeBehind(in_row_ ? row_bytes_ : 0, shared_, key);
   CELLAR_ASSERT(row_bytes_ > 0);
   in_row_ = true;
@@ -375,9 +370,10 @@ void LeafFold::Advance() {
 // column begins, so most keys are not looked at.
 bool LeafFold::Pull(uint64_t cells) {
   if (ended_) return true;
+  if (columns_ != nullptr) return columns_->Pull(cells);
   if (!started_) {
     started_ = true;
-    if (!EnterRange()) ended_ = true;
+    ended_ = !ranges_.Enter(at_.get());
   }
   for (; !ended_; --cells) {
     if (!at_->valid()) break;

@@ -9,6 +9,7 @@
 //               behind the last one; keys of what it passes are not put together
 //   a column    what is known of it before it is met, of a single one or of all in a family (who
 //               takes it, whether text counts), is not asked again
+//   columns     where only single ones are wanted, and of each the newest cell: column_fold.h
 //   its cells   where neither the fold nor retention asks for timestamps, the cells of a family are
 //               taken by runs, of which nothing but the values is looked at
 #pragma once
@@ -23,6 +24,8 @@
 
 #include "base/key_buffer.h"
 #include "engine/aggregate/aggregate_fold.h"
+#include "engine/aggregate/column_fold.h"
+#include "engine/aggregate/row_ranges.h"
 #include "engine/rows/cell_stream.h"
 #include "engine/rows/conditions_ahead.h"
 #include "engine/rows/row_reader.h"
@@ -46,7 +49,9 @@ class LeafFold {
   bool Pull(uint64_t cells);
   // The view has been detached: goes on at the same place.
   void Reattach(const ReadView& view);
-  const ScanStats& stats() const { return stats_; }
+  // After Pull said false: the key of an entry where it goes on.
+  std::string_view place() const { return columns_ != nullptr ? columns_->place() : at_->key(); }
+  const ScanStats& stats() const { return columns_ != nullptr ? columns_->stats() : stats_; }
 
  private:
   // What is known of a family, by its id.
@@ -66,16 +71,18 @@ class LeafFold {
     KeyRange range;
     // It is a single column: then of that
     bool is_column{false};
+    size_t family{0};  // in TableSchema::families
+    std::string_view qualifier;
     uint32_t family_id{0};
     std::vector<uint32_t> takers;
     bool text_counts{false};
   };
   void AddWanted(const FamilySchema& family, size_t index, const KeyRange& range);
+  bool MakeColumnFold(std::span<const Condition> where);
   void PrepareFamilies();
   // The entry at hand begins a row, a column. False: nothing more is there to be read, or the
   // cursor has moved, also behind a row that is not taken, and is to be looked at again.
   bool BeginRow();
-  bool EnterRange();
   void BeginColumn(size_t shared_bytes);
   void EnterColumn(FamilyOfId* family, const std::vector<uint32_t>& takers, bool text_counts);
   // Goes on to the first column at or behind the one at hand that is wanted. False: it is of
@@ -92,9 +99,10 @@ class LeafFold {
 
   const ReadView* view_;
   const CellChoice& choice_;
-  std::vector<KeyRange> ranges_;
+  RowRanges ranges_;
   std::optional<ConditionsAhead> where_;  // if there are any
   AggregateFold* fold_;
+  std::unique_ptr<ColumnFold> columns_;  // it does all
   size_t group_{0};
   std::unique_ptr<BTreeCursor> at_;
   std::vector<FamilyOfId> families_;  // by id
@@ -103,7 +111,6 @@ class LeafFold {
   bool reads_timestamps_{false};
   ScanStats stats_;
 
-  size_t range_at_{0};
   bool started_{false};
   bool ended_{false};
   size_t shared_{0};            // of the entry at hand and the one before it
