@@ -21,7 +21,6 @@
 namespace cellar {
 
 using btree_internal::Behind;
-using btree_internal::Bytes;
 using btree_internal::CommonPrefix;
 using btree_internal::CopyShortSuffix;
 using btree_internal::Dictionary;

@@ -1,13 +1,89 @@
 // See count_run.h.
 #include "commands/replies/count_run.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "base/assert.h"
 #include "commands/replies/scan_run.h"
+#include "engine/aggregate/aggregate_result.h"
 
 namespace cellar {
+
+namespace {
+
+// Whoever asks for fewer pays more for the fold than for the scan.
+constexpr uint64_t kFoldRowsMin{100};
+
+// Does it hold for no row that has not this column?
+bool NeedsCell(const Predicate& predicate) {
+  switch (predicate.kind) {
+    case Predicate::Kind::kColumnExists:
+    case Predicate::Kind::kMatch:
+      return true;
+    case Predicate::Kind::kCompare:
+      return predicate.op != CompareOp::kNe;
+    default:
+      return false;
+  }
+}
+
+bool Chooses(const CellOptions& cells, const Predicate& column) {
+  if (cells.columns.empty()) return true;
+  return std::any_of(cells.columns.begin(), cells.columns.end(), [&](const ColumnSelector& chosen) {
+    if (chosen.family != column.family) return false;
+    return chosen.kind == ColumnSelector::Kind::kFamily ||
+           (chosen.kind == ColumnSelector::Kind::kColumn && chosen.first == column.qualifier);
+  });
+}
+
+// Rows in which a cell is asked for have one that is chosen, whatever else is. All that was named
+// is checked as before.
+bool NarrowToCondition(ReadRequest* request, std::vector<ColumnSelector>* within) {
+  CellOptions& cells = request->cells;
+  if (!cells.time.all()) return false;
+  for (const Predicate& predicate : request->rows.where) {
+    if (!NeedsCell(predicate) || !Chooses(cells, predicate)) continue;
+    *within = {{.kind = ColumnSelector::Kind::kColumn,
+                .family = predicate.family,
+                .first = predicate.qualifier,
+                .second = {}}};
+    if (cells.columns.empty()) cells.columns = *within;
+    cells.columns_within = within;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// An index gives rows otherwise, and what its scan reads is not to change. One cell of a row is
+// enough for it, of which a fold takes all.
+bool CountAsFold(const Table& table, ReadRequest* request, std::vector<ColumnSelector>* within,
+                 AggregateRequest* fold) {
+  const TableSchema& schema = table.schema();
+  const RowOptions& rows = request->rows;
+  const CellOptions& cells = request->cells;
+  if (!rows.rows.empty() || table.counters().rows < kFoldRowsMin) return false;
+  if (!schema.indexes.empty() || rows.index || rows.each || rows.sample) return false;
+  if (cells.filter || cells.columns_skip != 0 || cells.columns_max != kUnlimited ||
+      cells.super_columns_max != kUnlimited || cells.versions_max == 0) {
+    return false;
+  }
+  Reduce reduce;
+  if (request->by == CountBy::kRows) {
+    const bool is_column =
+        cells.columns.size() == 1 && cells.columns[0].kind == ColumnSelector::Kind::kColumn;
+    if (!NarrowToCondition(request, within) && !is_column) return false;
+    reduce.function = Reduce::Function::kRows;
+  } else if (request->by != CountBy::kCells || schema.groups.size() > 1) {
+    return false;
+  }
+  *fold = {};
+  fold->reduces = {reduce};
+  return true;
+}
 
 CountRun::CountRun(std::unique_ptr<Scan> scan, CountBy by, const TableSchema& schema)
     : scan_(std::move(scan)), by_(by) {
@@ -40,7 +116,7 @@ void CountRun::CountGroup(const ScanCell& cell) {
 
 bool CountRun::Pull(uint64_t cells) {
   const bool done = PullCells(cells);
-  heat_.Note(*scan_, done, 0);
+  Note(done);
   return done;
 }
 
@@ -48,6 +124,8 @@ bool CountRun::PullOnWorker(uint64_t cells) {
   const bool done = PullCells(cells);
   if (done)
     ended_beside_ = true;
+  else if (job_ != nullptr)
+    heat_.Keep({job_->stats().rows, place_});
   else
     heat_.Keep(*scan_, 0);
   return done;
@@ -56,10 +134,28 @@ bool CountRun::PullOnWorker(uint64_t cells) {
 void CountRun::RecordHeat() {
   if (!std::exchange(ended_beside_, false)) return;
   heat_.TellKept();
-  heat_.Note(*scan_, true, 0);
+  Note(true);
+}
+
+bool CountRun::PullJob(uint64_t cells) {
+  if (!job_->Pull(cells)) {
+    place_ = job_->place();
+    return false;
+  }
+  CELLAR_ASSERT(job_->status().ok());  // there is one group, and nothing to be refused
+  CELLAR_ASSERT(job_->groups() == 1);
+  const AggregatePlan& plan = job_->plan();
+  count_ = static_cast<uint64_t>(ReduceValue(plan, plan.reduces[0], job_->group(0)).integer);
+  return true;
+}
+
+void CountRun::Note(bool done) {
+  if (job_ == nullptr) return heat_.Note(*scan_, done, 0);
+  heat_.Note(job_->scan(), {job_->stats().rows, place_}, done);
 }
 
 bool CountRun::PullCells(uint64_t cells) {
+  if (job_ != nullptr) return PullJob(cells);
   scan_->SetBudget(cells);
   for (;;) {
     switch (scan_->Next()) {

@@ -1,6 +1,9 @@
 // CountRun: CCOUNT at work. Counts what a scan gives out: rows, super columns (pairs of family and
 // first component of the qualifier, row by row), columns or cells. Nothing is collected, so a count
 // of millions of rows needs no memory.
+//
+// Many rows, or cells, are counted as REDUCE ROWS and COUNT of a CAGG count them, where that goes
+// straight over the leaves (CountAsFold).
 #pragma once
 
 #include <cstdint>
@@ -15,6 +18,8 @@
 #include "commands/replies/scan_heat.h"
 #include "commands/session/command_context.h"
 #include "commands/session/task.h"
+#include "engine/aggregate/aggregate_job.h"
+#include "engine/request/aggregate_request.h"
 #include "engine/rows/scan.h"
 #include "engine/schema/schema.h"
 #include "engine/table/table.h"
@@ -26,6 +31,8 @@ class CountRun {
   CountRun(std::unique_ptr<Scan> scan, CountBy by, const TableSchema& schema);
   // What is examined is told to HEAT.
   void SetHeat(const ScanHeat& heat) { heat_ = heat; }
+  // Of what CountAsFold has made of it.
+  explicit CountRun(std::unique_ptr<AggregateJob> job) : job_(std::move(job)) {}
   CountRun(CountRun&&) = default;
 
   // Examines `cells` cells; true when all is counted.
@@ -34,9 +41,9 @@ class CountRun {
   bool PullOnWorker(uint64_t cells);
   void RecordHeat();
   // After Pull said false, before anything else runs.
-  void Detach() { scan_->Detach(); }
+  void Detach() { job_ != nullptr ? job_->Detach({}) : scan_->Detach(); }
   uint64_t count() const { return count_; }
-  // Rows seen, whatever is counted.
+  // Rows seen, whatever is counted, by a scan.
   uint64_t rows() const { return rows_; }
 
  private:
@@ -45,12 +52,16 @@ class CountRun {
     char delimiter;  // '\0': a qualifier is one component
   };
   bool PullCells(uint64_t cells);
+  bool PullJob(uint64_t cells);
+  void Note(bool done);
   void CountGroup(const ScanCell& cell);
 
   std::unique_ptr<Scan> scan_;
+  std::unique_ptr<AggregateJob> job_;  // in its place
   ScanHeat heat_;
+  std::string place_;         // of the job, so far
   bool ended_beside_{false};  // and HEAT has not been told
-  CountBy by_;
+  CountBy by_{CountBy::kRows};
   uint64_t count_{0};
   uint64_t rows_{0};
   // BY GROUPS
@@ -59,6 +70,12 @@ class CountRun {
   bool group_known_{false};  // false at the beginning of a row
   std::string group_;        // of the cell before
 };
+
+// Makes a count one that a fold can do, of the scan that the request then is for: true; else false,
+// and nothing has changed. A row that WHERE finds a cell in is there: no other cell of it is looked
+// at. *within must live until the scan is made.
+bool CountAsFold(const Table& table, ReadRequest* request, std::vector<ColumnSelector>* within,
+                 AggregateRequest* fold);
 
 // A run that has been detached.
 class CountRead final : public LongRead {

@@ -32,17 +32,26 @@ const Table* ScanHeat::FindTable() const {
   return host_->loading() ? nullptr : host_->store().TableById(table_id_);
 }
 
-void ScanHeat::Count(const Scan& scan, bool ended, uint64_t counted, uint64_t reply_bytes) {
+void ScanHeat::Note(const Scan& scan, const Progress& progress, bool ended) {
+  if (host_ == nullptr) return;
+  const uint64_t counted = heat_->TakeExamined(progress.rows - rows_);
+  if (counted > 0) Count(scan, progress, ended, counted, 0);
+  rows_ = progress.rows;
+  begun_ = true;
+}
+
+void ScanHeat::Count(const Scan& scan, const Progress& progress, bool ended, uint64_t counted,
+                     uint64_t reply_bytes) {
   const Table* const table = FindTable();
   if (table == nullptr) return;
-  CELLAR_ASSERT(scan.stats().rows > rows_);
+  CELLAR_ASSERT(progress.rows > rows_);
   const auto rows = static_cast<double>(counted);
   // Bytes are weighed as rows are: each look counts for those where nobody looked.
-  const double share = rows / static_cast<double>(scan.stats().rows - rows_);
+  const double share = rows / static_cast<double>(progress.rows - rows_);
   const HeatAmounts amounts{.reads = rows, .bytes = share * BytesSince(bytes_, reply_bytes)};
   const int64_t now = host_->store().now_micros();
   const ScanShape shape = scan.shape();
-  const std::string_view at = scan.row_key();
+  const std::string_view at = progress.at;
   // Only at its two ends the walk of a range is told as a span. In between, by an index or in
   // jumps, the place alone is known.
   if (shape.index_order != nullptr || way_ == Way::kJumps || shape.ranges == nullptr ||
@@ -64,8 +73,8 @@ void ScanHeat::Count(const Scan& scan, bool ended, uint64_t counted, uint64_t re
   heat_->AddSpan(*table, first, last, amounts, now);
 }
 
-void ScanHeat::KeepPlace(const Scan& scan, uint64_t reply_bytes) {
-  const uint64_t rows = scan.stats().rows;
+void ScanHeat::KeepPlace(const Progress& progress, uint64_t reply_bytes) {
+  const uint64_t rows = progress.rows;
   if (rows == 0) return;
   // Full: half of the places go, and from now on they lie twice as far apart. So those that are
   // kept cover the whole way, however long it is.
@@ -77,7 +86,7 @@ void ScanHeat::KeepPlace(const Scan& scan, uint64_t reply_bytes) {
   }
   CELLAR_ASSERT(kept_.size() < kKeptMax);
   CELLAR_ASSERT(kept_.empty() || kept_.back().rows < rows);
-  kept_.push_back({std::string(scan.row_key()), rows, reply_bytes});
+  kept_.push_back({std::string(progress.at), rows, reply_bytes});
   keep_from_rows_ = rows + keep_rows_;
 }
 

@@ -31,7 +31,7 @@ class ScanHeat {
     const uint64_t rows = scan.stats().rows - rows_;
     const uint64_t counted = heat_->TakeExamined(rows);
     if (counted > 0) [[unlikely]]
-      Count(scan, ended, counted, reply_bytes);
+      Count(scan, {scan.stats().rows, scan.row_key()}, ended, counted, reply_bytes);
     rows_ += rows;
     bytes_ = reply_bytes;
     begun_ = true;
@@ -39,7 +39,16 @@ class ScanHeat {
   // In a worker, instead of Note.
   CELLAR_INLINE void Keep(const Scan& scan, uint64_t reply_bytes) {
     if (host_ != nullptr && scan.stats().rows >= keep_from_rows_) [[unlikely]]
-      KeepPlace(scan, reply_bytes);
+      KeepPlace({scan.stats().rows, scan.row_key()}, reply_bytes);
+  }
+  // Where others read what the scan would, without a reply of their own: how far they have come.
+  struct Progress {
+    uint64_t rows;
+    std::string_view at;  // an encoded key
+  };
+  void Note(const Scan& scan, const Progress& progress, bool ended);
+  void Keep(const Progress& progress) {
+    if (host_ != nullptr && progress.rows >= keep_from_rows_) KeepPlace(progress, 0);
   }
   // In the loop: tells what was kept. Note() tells what came behind.
   void TellKept();
@@ -63,8 +72,9 @@ class ScanHeat {
     uint64_t bytes;
   };
 
-  void KeepPlace(const Scan& scan, uint64_t reply_bytes);
-  void Count(const Scan& scan, bool ended, uint64_t counted, uint64_t reply_bytes);
+  void KeepPlace(const Progress& progress, uint64_t reply_bytes);
+  void Count(const Scan& scan, const Progress& progress, bool ended, uint64_t counted,
+             uint64_t reply_bytes);
   const Table* FindTable() const;
 
   Host* host_{nullptr};  // null: tells nothing
