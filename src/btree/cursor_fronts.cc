@@ -11,6 +11,7 @@
 // Between two fronts the cursor is therefore on no entry: the buffer holds the front and what is
 // known of the tail, and next_ says where to go on. Whoever leaves this file has moved on.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -21,6 +22,7 @@
 namespace cellar {
 
 using btree_internal::Behind;
+using btree_internal::Bytes;
 using btree_internal::CommonPrefix;
 using btree_internal::CopyShortSuffix;
 using btree_internal::Dictionary;
@@ -35,6 +37,18 @@ using btree_internal::View;
 using What = FrontStep::What;
 
 namespace {
+
+// Of a front that goes on in the next leaf, what stands in this one: if it is more, it is sought.
+constexpr ptrdiff_t kBytesPassed{1'500};
+
+// CommonPrefix of texts that are short, mostly.
+inline size_t SharedShort(std::string_view a, std::string_view b) {
+  const size_t bytes_max = std::min(a.size(), b.size());
+  if (bytes_max > 8) return CommonPrefix(Bytes(a), Bytes(b), bytes_max);
+  size_t shared = 0;
+  while (shared < bytes_max && a[shared] == b[shared]) ++shared;
+  return shared;
+}
 
 // Of `suffix` behind its first `skipped` bytes, how many are those of `text`; *is_below := and the
 // next one is below, or missing. REQUIRES: text is not empty; skipped <= suffix.size().
@@ -56,26 +70,32 @@ inline size_t SharedWith(const Suffix& suffix, size_t skipped, std::string_view 
     *is_below = first < wanted;
     return 0;
   }
-  const size_t shared = rest.SharedWith(text);
+  size_t shared = SharedShort(rest.word, text);
+  if (shared == rest.word.size()) shared += SharedShort(rest.own, Behind(text, shared));
   *is_below = shared < text.size() &&
               (shared == rest.size() || rest[shared] < static_cast<uint8_t>(text[shared]));
   return shared;
 }
 
+// Likewise, of what a front has behind the leaf's prefix.
+inline size_t SharedFront(const Suffix& suffix, std::string_view front) {
+  if (suffix.size() == 0 || suffix[0] != static_cast<uint8_t>(front[0])) return 0;
+  return suffix.SharedWith(front);
+}
+
 // From the entry at `at` on, over those that say that they share so many bytes behind the leaf's
-// prefix: to the first other one, as long as there are some *left, which it counts down.
-inline const uint8_t* PassShared(const uint8_t* at, const uint8_t* end, size_t own_bytes,
-                                 int* left) {
-  for (; at != end && *left > 0 && SharedField(at) >= own_bytes; --*left) at = EntryEnd(at);
+// prefix: to the first other one.
+inline const uint8_t* PassShared(const uint8_t* at, const uint8_t* end, size_t own_bytes) {
+  while (at != end && SharedField(at) >= own_bytes) at = EntryEnd(at);
   return at;
 }
 
 // The same over those that are below a key that has `known` bytes, behind the leaf's prefix, of the
 // entry before, and then `wanted`: as far as what they share and their first byte tell.
 inline const uint8_t* PassBelow(const uint8_t* at, const uint8_t* end, const uint8_t* words,
-                                size_t known, uint8_t wanted, int* left) {
+                                size_t known, uint8_t wanted) {
   if (known == 0 || known >= kSharedEscape) return at;
-  for (; at != end && *left > 0; --*left) {
+  while (at != end) {
     const uint32_t field = SharedField(at);
     if (field > known) {
       at = EntryEnd(at);
@@ -146,34 +166,40 @@ void BTreeCursor::MeetEntry(FrontWalk* walk) {
 // The entries of the leaf behind the cursor's. True: it is on one that is to be met, or the visitor
 // has said to stop. False: it is on none, and has to go further.
 bool BTreeCursor::PassEntries(FrontWalk* walk) {
-  const size_t front_bytes = walk->front_bytes;
+  size_t front_bytes = walk->front_bytes;
   const Dictionary dictionary = leaf_->dictionary();
   const uint8_t* const end = leaf_end_;
   bool seeks = walk->step.what == What::kSeek;
   if (!seeks && prefix_bytes_ >= front_bytes) return false;  // no entry of the leaf is another's
-  __builtin_prefetch(next_ + kPrefetchedBytes);
   const uint8_t* at = next_;
+  const uint8_t* from_at = at;  // where the front begins, or the leaf
   Entry entry;
-  for (int left = kEntriesPassed; left > 0; --left) {
+  while (at != end) {
     if (seeks) {
       const size_t known_bytes = front_bytes + walk->known;
       at = PassBelow(at, end, words_, known_bytes - std::min(known_bytes, prefix_bytes_),
-                     static_cast<uint8_t>(walk->step.tail[walk->known]), &left);
+                     static_cast<uint8_t>(walk->step.tail[walk->known]));
     } else {
-      at = PassShared(at, end, front_bytes - std::min(front_bytes, prefix_bytes_), &left);
+      at = PassShared(at, end, front_bytes - std::min(front_bytes, prefix_bytes_));
     }
-    if (at == end || left <= 0) break;
+    if (at == end) break;
     ParseEntry(at, &entry);
     const size_t begin = prefix_bytes_ + entry.shared;
     size_t shared = begin;
     if (entry.shared == 0 && begin < front_bytes)  // the first of a group does not know
-      shared += dictionary.Decode(entry).SharedWith(View(key_ + begin, front_bytes - begin));
+      shared += SharedFront(dictionary.Decode(entry), View(key_ + begin, front_bytes - begin));
     if (shared < front_bytes) {
       walk->Miss();
       LoadFront(at, entry, begin);
       shared_with_last_ = shared;
+      __builtin_prefetch(next_ + kPrefetchedBytes);
       walk->step = walk->visitor->BeginFront(key(), shared, &walk->front_bytes);
-      return true;
+      MeetEntry(walk);
+      if (walk->step.what == What::kStop) return true;
+      front_bytes = walk->front_bytes;
+      seeks = walk->step.what == What::kSeek;
+      at = from_at = next_;
+      continue;
     }
     const uint8_t* const here = at;
     at = entry.end;
@@ -204,7 +230,7 @@ bool BTreeCursor::PassEntries(FrontWalk* walk) {
     shared_with_last_ = 0;
     return true;
   }
-  if (at != end) seeks_at_once_ = kSeeksAtOnce;
+  if (end - from_at > kBytesPassed) seeks_at_once_ = kSeeksAtOnce;
   next_ = at;
   KeepTail(front_bytes, seeks ? walk->step.tail.substr(0, walk->known) : std::string_view());
   return false;
@@ -212,7 +238,7 @@ bool BTreeCursor::PassEntries(FrontWalk* walk) {
 
 // To the next entry, or over many. Returns how much of the front it has; 0: also if there is none.
 size_t BTreeCursor::GoFurther(const FrontWalk& walk) {
-  if (next_ == leaf_end_) {
+  if (next_ == leaf_end_ && seeks_at_once_ == 0) {
     StepOver();
     return valid_ ? shared_with_last_ : 0;
   }

@@ -50,7 +50,10 @@ class AggregateFold {
   // What AddRun does, for those who hold cells back: first they say of a row that one is of. False:
   // it is of another group than the row before, whose cells are to be added before it is entered.
   [[nodiscard]] bool RowIsOfGroup() {
-    if (plan_.terms.empty() && group_ != nullptr) return true;  // there is one
+    if (group_ != nullptr && plan_.groups_by_front && row_key_.starts_with(last_key_)) {
+      row_made_ = true;
+      return true;
+    }
     MakeRow();
     return group_ != nullptr && key_ == last_key_;
   }

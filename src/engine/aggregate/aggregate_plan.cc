@@ -294,6 +294,8 @@ Result<AggregatePlan> AggregatePlan::Compile(const TableSchema& schema,
     plan.groups_by_cell |= planned.of_cell();
     plan.wants_timestamps |= term.kind == GroupTerm::Kind::kTime;
   }
+  plan.groups_by_front =
+      plan.terms.empty() || (plan.terms.size() == 1 && plan.terms[0].kind == GroupTerm::Kind::kKey);
   for (const Reduce& reduce : request.reduces) {
     PlannedReduce planned;
     RETURN_IF_ERROR(PlanReduce(schema, reduce, &planned));

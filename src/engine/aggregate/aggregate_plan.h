@@ -111,6 +111,9 @@ struct AggregatePlan {
   uint64_t skip{0};
   uint64_t limit{kUnlimited};
   bool groups_by_cell{false};  // a term is of the cell
+  // A group's key is what its rows' keys begin with: there is one group, or BY KEY is all. No such
+  // beginning is that of another one.
+  bool groups_by_front{false};
   bool wants_timestamps{false};
   bool wants_places{false};   // a function asks where and when cells stand
   bool wants_columns{false};  // and of which column

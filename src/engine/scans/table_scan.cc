@@ -226,7 +226,6 @@ ScanStep TableScan::Next() {
         cell_pending_ = true;
         if (each_.active() && !resumed_) [[unlikely]]
           each_.Count(GroupFrontOf(row_key_.view()));
-        row_text_ = view_->schema().key.TextOf(row_key_.view(), &row_scratch_);
         return ScanStep::kRow;
       }
       in_row_ = false;

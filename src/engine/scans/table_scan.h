@@ -40,7 +40,9 @@ class TableScan final : public Scan {
   std::unique_ptr<ReadView> TakeView() { return std::move(owned_view_); }
 
   ScanStep Next() override;
-  std::string_view row_text() const override { return row_text_; }
+  std::string_view row_text() const override {
+    return view_->schema().key.TextOf(row_key_.view(), &row_scratch_);
+  }
   int64_t expiry_micros() const override { return reader_.expiry_micros(); }
   std::string_view row_key() const override { return row_key_.view(); }
   const RawCell& raw_cell() const override { return reader_.raw_cell(); }
@@ -94,8 +96,7 @@ class TableScan final : public Scan {
   bool cell_pending_{false};
   std::optional<ScanPosition> resume_;  // inside the first row
   KeyBuffer row_key_;
-  std::string_view row_text_;  // into row_key_ or row_scratch_
-  std::string row_scratch_;
+  mutable std::string row_scratch_;  // of row_text()
 };
 
 }  // namespace cellar
