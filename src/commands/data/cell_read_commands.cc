@@ -9,7 +9,6 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/assert.h"
 #include "base/inline.h"
@@ -431,14 +430,6 @@ std::optional<uint64_t> KnownCount(const CommandContext& ctx, const Table& table
   return !piece.lists_rows;
 }
 
-bool IsLongCount(const CommandContext& ctx, const Table& table, const RowOptions& rows,
-                 const Scan& scan) {
-  return !ctx.session.exec_running && !rows.each &&
-         IsKnownLong(ctx.host, table, scan, kUnlimited, kUnlimited);
-}
-
-void ReplyCount(ReplyWriter& reply, const CountRun& counted) { reply.Unsigned(counted.count()); }
-
 void CmdCCount(CommandContext& ctx) {
   ReadRequest& request = ReadRequestOf(ctx);
   REPLY_IF_ERROR(ctx, ParseReadOptions(ReadCommand::kCount, ArgumentCursor(ctx.args, 2), &request));
@@ -455,23 +446,13 @@ void CmdCCount(CommandContext& ctx) {
   request.cells.timestamps = false;
   request.cells.values = false;
   request.cells.access = ctx.rights;
-  AggregateRequest fold;
-  if (std::vector<ColumnSelector> within; CountAsFold(*table, &request, &within, &fold)) {
-    Result<std::unique_ptr<AggregateJob>> made = ctx.store().Aggregate(
-        *table, request.rows, request.cells, fold, {.memory_bytes_max = SIZE_MAX});
-    request.cells.columns_within = nullptr;
-    ASSIGN_OR_REPLY(ctx, std::unique_ptr<AggregateJob> job, std::move(made));
-    const bool is_long = IsLongCount(ctx, *table, request.rows, job->scan());
-    CountRun run(std::move(job));
-    run.SetHeat(HeatOfScan(ctx, *table, request.rows));
-    return RunCount<':'>(ctx, *table, std::move(run), StartOf(is_long), ReplyCount);
-  }
-  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Scan> scan,
-                  ctx.store().ScanRows(*table, request.rows, request.cells, nullptr));
-  const bool is_long = IsLongCount(ctx, *table, request.rows, *scan);
-  CountRun run(std::move(scan), request.by, table->schema());
+  ASSIGN_OR_REPLY(ctx, CountRun run, CountRun::Open(ctx.store(), *table, &request));
+  const bool is_long = !ctx.session.exec_running && !request.rows.each &&
+                       IsKnownLong(ctx.host, *table, run.scan(), kUnlimited, kUnlimited);
   run.SetHeat(HeatOfScan(ctx, *table, request.rows));
-  RunCount<':'>(ctx, *table, std::move(run), StartOf(is_long), ReplyCount);
+  RunCount<':'>(
+      ctx, *table, std::move(run), StartOf(is_long),
+      [](ReplyWriter& reply, const CountRun& counted) { reply.Unsigned(counted.count()); });
 }
 
 constexpr KeySpec kRowRead{.first = 1, .access = KeyAccess::kRead, .row = 2};

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/assert.h"
 #include "commands/replies/scan_run.h"
 #include "engine/aggregate/aggregate_result.h"
+#include "engine/request/aggregate_request.h"
+#include "store/store.h"
 
 namespace cellar {
 
@@ -56,10 +59,10 @@ bool NarrowToCondition(ReadRequest* request, std::vector<ColumnSelector>* within
   return false;
 }
 
-}  // namespace
-
-// An index gives rows otherwise, and what its scan reads is not to change. One cell of a row is
-// enough for it, of which a fold takes all.
+// Makes a count one that a fold can do, of the scan that the request then is for: true; else false,
+// and nothing has changed. A row that WHERE finds a cell in is there: no other cell of it is looked
+// at. An index gives rows otherwise, and what its scan reads is not to change; one cell of a row is
+// enough for a scan, of which a fold takes all. *within must live until the scan is made.
 bool CountAsFold(const Table& table, ReadRequest* request, std::vector<ColumnSelector>* within,
                  AggregateRequest* fold) {
   const TableSchema& schema = table.schema();
@@ -83,6 +86,23 @@ bool CountAsFold(const Table& table, ReadRequest* request, std::vector<ColumnSel
   *fold = {};
   fold->reduces = {reduce};
   return true;
+}
+
+}  // namespace
+
+Result<CountRun> CountRun::Open(Store& store, const Table& table, ReadRequest* request) {
+  AggregateRequest fold;
+  std::vector<ColumnSelector> within;
+  if (CountAsFold(table, request, &within, &fold)) {
+    Result<std::unique_ptr<AggregateJob>> job =
+        store.Aggregate(table, request->rows, request->cells, fold, {.memory_bytes_max = SIZE_MAX});
+    request->cells.columns_within = nullptr;
+    if (!job.ok()) return std::move(job).status();
+    return CountRun(*std::move(job));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Scan> scan,
+                   store.ScanRows(table, request->rows, request->cells, nullptr));
+  return CountRun(std::move(scan), request->by, table.schema());
 }
 
 CountRun::CountRun(std::unique_ptr<Scan> scan, CountBy by, const TableSchema& schema)

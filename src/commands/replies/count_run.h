@@ -3,7 +3,7 @@
 // of millions of rows needs no memory.
 //
 // Many rows, or cells, are counted as REDUCE ROWS and COUNT of a CAGG count them, where that goes
-// straight over the leaves (CountAsFold).
+// straight over the leaves (CountAsFold in count_run.cc).
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,21 @@
 #include "commands/session/command_context.h"
 #include "commands/session/task.h"
 #include "engine/aggregate/aggregate_job.h"
-#include "engine/request/aggregate_request.h"
 #include "engine/rows/scan.h"
 #include "engine/schema/schema.h"
 #include "engine/table/table.h"
 
 namespace cellar {
 
+class Store;
+
 class CountRun {
  public:
   CountRun(std::unique_ptr<Scan> scan, CountBy by, const TableSchema& schema);
   // What is examined is told to HEAT.
   void SetHeat(const ScanHeat& heat) { heat_ = heat; }
-  // Of what CountAsFold has made of it.
-  explicit CountRun(std::unique_ptr<AggregateJob> job) : job_(std::move(job)) {}
+  // What CCOUNT asks for. The errors of Store::ScanRows.
+  static Result<CountRun> Open(Store& store, const Table& table, ReadRequest* request);
   CountRun(CountRun&&) = default;
 
   // Examines `cells` cells; true when all is counted.
@@ -43,6 +44,8 @@ class CountRun {
   // After Pull said false, before anything else runs.
   void Detach() { job_ != nullptr ? job_->Detach({}) : scan_->Detach(); }
   uint64_t count() const { return count_; }
+  // Whose errors, shape and view are its own, whoever counts.
+  const Scan& scan() const { return job_ != nullptr ? job_->scan() : *scan_; }
   // Rows seen, whatever is counted, by a scan.
   uint64_t rows() const { return rows_; }
 
@@ -51,6 +54,7 @@ class CountRun {
     std::string family;
     char delimiter;  // '\0': a qualifier is one component
   };
+  explicit CountRun(std::unique_ptr<AggregateJob> job) : job_(std::move(job)) {}
   bool PullCells(uint64_t cells);
   bool PullJob(uint64_t cells);
   void Note(bool done);
@@ -70,12 +74,6 @@ class CountRun {
   bool group_known_{false};  // false at the beginning of a row
   std::string group_;        // of the cell before
 };
-
-// Makes a count one that a fold can do, of the scan that the request then is for: true; else false,
-// and nothing has changed. A row that WHERE finds a cell in is there: no other cell of it is looked
-// at. *within must live until the scan is made.
-bool CountAsFold(const Table& table, ReadRequest* request, std::vector<ColumnSelector>* within,
-                 AggregateRequest* fold);
 
 // A run that has been detached.
 class CountRead final : public LongRead {
