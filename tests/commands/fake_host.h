@@ -27,7 +27,8 @@ class FakeHost final : public Host, private ReplicationHost {
   }
   void set_loading(bool loading) { loading_ = loading; }
   void set_store(Store* store) { store_ = store; }
-  Clock& clock() override { return Clock::System(); }
+  void set_clock(Clock* clock) { clock_ = clock; }
+  Clock& clock() override { return *clock_; }
   int64_t now_micros() const override { return Clock::System().WallMicros(); }
   Lsn released_lsn() const override { return {}; }
   Lsn durable_lsn() const override { return {}; }
@@ -91,6 +92,7 @@ class FakeHost final : public Host, private ReplicationHost {
   void HoldWrites(bool) override {}
   Status ReplaceStore(const std::function<Status(Status*)>&) override { return {}; }
 
+  Clock* clock_{&Clock::System()};
   Replication replication_{*this, FileSystem::Posix(), Clock::System()};
 };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
@@ -41,6 +42,7 @@ CutRun::State CutRun::Begin() {
     return state_;
   }
   number_ = *number;
+  cut_micros_ = now;
   open_ = true;
   return state_;
 }
@@ -59,12 +61,15 @@ CutRun::State CutRun::Step() {
   }
   open_ = false;
   if (order_.undo) order_.undo();
-  if (++attempt_ == kAttempts) {
+  ++attempt_;
+  const int64_t now = host_.clock().MonotonicMicros();
+  if (now - cut_micros_ >= kLateMicros) ++late_;
+  if (late_ == kLateMax || now - begun_micros_ >= kPatienceMicros) {
     return Fail(Status::Error(
         ErrorCode::kTryAgain,
         fmt::format("cut {} is not one moment of all sets; nothing was done", number_)));
   }
-  next_micros_ = host_.clock().MonotonicMicros() + kRestMicros * attempt_;
+  next_micros_ = now + std::min(kRestMicrosMax, kRestMicros * attempt_);
   return state_;
 }
 

@@ -1,5 +1,10 @@
 // CutRun: "run this at a cut, good or bad", as part of a Task at the director: begins a cut, waits
-// for what becomes of it, and tries again twice if it is bad (cluster/cut_desk.h).
+// for what becomes of it, and tries again if it is bad (cluster/cut_desk.h).
+//
+//   a set was late, and replies were held for long     tried again twice
+//   a tablet was just between two sets, or a clock was
+//   ahead: known at once                               tried again for as long as one that could
+//                                                      not begin, which waits for the same
 #pragma once
 
 #include <cstdint>
@@ -7,6 +12,7 @@
 #include <string>
 
 #include "cellar/status.h"
+#include "cluster/catalog_agreement.h"
 #include "cluster/cut_desk.h"
 
 namespace cellar {
@@ -39,9 +45,11 @@ class CutRun {
   const Status& status() const { return status_; }
 
  private:
-  static constexpr int kAttempts{3};
+  static constexpr int kLateMax{3};
+  static constexpr int64_t kLateMicros{kHoldMicros / 2};
   static constexpr int64_t kPatienceMicros{10'000'000};
   static constexpr int64_t kRestMicros{5'000};
+  static constexpr int64_t kRestMicrosMax{50'000};
   State Fail(Status status);
   State Begin();
 
@@ -52,7 +60,9 @@ class CutRun {
   uint64_t number_{0};
   bool open_{false};
   int attempt_{0};
+  int late_{0};  // attempts that were
   int64_t begun_micros_;
+  int64_t cut_micros_{0};  // the last one was begun then
   int64_t next_micros_{0};
 };
 
