@@ -86,7 +86,7 @@ MoveAnswer AnswerBegin(MoveParty& party, const MoveStep& step) {
     fresh.parts = 0;
     fresh.tail = {};
     fresh.binds = false;
-    if (const Status status = party.Stage(step.job, fresh); !status.ok())
+    if (const Status status = party.Stage(step.job, fresh, step.failures); !status.ok())
       return Later(status.text());
     stage = moves.FindIn(step.job);
     CELLAR_ASSERT(stage != nullptr);
@@ -227,6 +227,7 @@ std::optional<MoveStep> MoveDonor::Next() {
     ++step.in.tablet.epoch;
     step.in.from = party_.set();
     step.in.attempt = proposed_;
+    step.failures = party_.IndexFailures(move().table_id);
     return step;
   }
   if (phase_ == Phase::kOwn) {

@@ -70,6 +70,8 @@ class MoveParty {
   virtual LogMark Mark() const = 0;
   virtual int64_t stamp() const = 0;
   virtual uint64_t record_next(uint64_t table_id) const = 0;
+  // Of the table's indexes (EncodeIndexFailures).
+  virtual std::string IndexFailures(uint64_t table_id) const = 0;
   // --- what is done, as MoveChanges
   virtual Status Begin(uint64_t job, const MoveOut& move) = 0;
   virtual Status Give(uint64_t job) = 0;
@@ -77,7 +79,8 @@ class MoveParty {
   virtual Status Cancel(uint64_t job) = 0;
   virtual Status Reclaim(uint64_t job) = 0;
   virtual Status Raise(uint64_t floor) = 0;
-  virtual Status Stage(uint64_t job, const MoveIn& move) = 0;
+  // `failures`: of the table's indexes, which are this set's too from now on.
+  virtual Status Stage(uint64_t job, const MoveIn& move, std::string_view failures) = 0;
   virtual Status Fill(uint64_t job, const MovePart& part, std::string_view ops) = 0;
   virtual Status Own(uint64_t job, const MovePart& part, int64_t stamp, uint64_t record_next) = 0;
   // Deletes something that another attempt has left. True: there was something.

@@ -52,6 +52,7 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
     case MoveStep::Kind::kBegin:
       PutVarint64(to, step.catalog);
       EncodeMoveIn(step.in, to);
+      if (!step.failures.empty()) PutLengthPrefixed(to, step.failures);
       break;
     case MoveStep::Kind::kPart:
       PutVarint64(to, step.from);
@@ -105,7 +106,8 @@ bool DecodeMoveStep(std::string_view from, MoveStep* step) {
       read = DecodeMoveOut(&from, &step->out) && GetVarint64(&from, &step->rate);
       break;
     case MoveStep::Kind::kBegin:
-      read = GetVarint64(&from, &step->catalog) && DecodeMoveIn(&from, &step->in);
+      read = GetVarint64(&from, &step->catalog) && DecodeMoveIn(&from, &step->in) &&
+             (from.empty() || GetText(&from, &step->failures));
       break;
     case MoveStep::Kind::kPart:
       read = GetVarint64(&from, &step->from) && GetPart(&from, &step->part) &&

@@ -24,7 +24,7 @@
 //
 //   step    kind u8, cluster u64, job v, floor v, then
 //           kJob    move out, bytes a second v
-//           kBegin  catalog v, move in
+//           kBegin  catalog v, move in, failures b: if there are any (EncodeIndexFailures)
 //           kPart   from v, part, ops b
 //           kOwn    from v, part, stamp v, next record number v
 //           kSplit  move out, key b
@@ -66,7 +66,8 @@ struct MoveStep {
   uint64_t rate{0};
   uint64_t catalog{0};  // kGroups, kArrived: the change that said that they move
   MoveIn in{};
-  uint64_t from{0};  // the donor; of kGroups the new home
+  std::string failures{};  // kBegin: of indexes of the table
+  uint64_t from{0};        // the donor; of kGroups the new home
   MovePart part{};
   std::string ops{};   // kSplit: the key; kGroups: the name
   bool behind{false};  // kGroups: behind that name

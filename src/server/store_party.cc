@@ -229,6 +229,11 @@ uint64_t StoreParty::record_next(uint64_t table_id) const {
   return table == nullptr ? 0 : table->counters().record_number_next;
 }
 
+std::string StoreParty::IndexFailures(uint64_t table_id) const {
+  const Table* const table = TableOf(table_id);
+  return table == nullptr ? std::string() : EncodeIndexFailures(table->schema());
+}
+
 void StoreParty::StopIfToldTo(MoveTrials::Step step) {
   if (host_.services().move_trials.TakeStop(step)) [[unlikely]]
     (void)kill(getpid(), SIGSTOP);
@@ -257,8 +262,8 @@ Status StoreParty::Done(uint64_t job) {
 Status StoreParty::Cancel(uint64_t job) { return changes().Cancel(job); }
 Status StoreParty::Reclaim(uint64_t job) { return changes().Reclaim(job); }
 Status StoreParty::Raise(uint64_t floor) { return changes().Raise(floor); }
-Status StoreParty::Stage(uint64_t job, const MoveIn& move) {
-  return Logged(MoveTrials::Step::kStage, changes().Stage(job, move));
+Status StoreParty::Stage(uint64_t job, const MoveIn& move, std::string_view failures) {
+  return Logged(MoveTrials::Step::kStage, changes().Stage(job, move, failures));
 }
 
 Status StoreParty::Fill(uint64_t job, const MovePart& part, std::string_view ops) {

@@ -47,13 +47,14 @@ class StoreParty final : public MoveParty {
   LogMark Mark() const override;
   int64_t stamp() const override;
   uint64_t record_next(uint64_t table_id) const override;
+  std::string IndexFailures(uint64_t table_id) const override;
   Status Begin(uint64_t job, const MoveOut& move) override;
   Status Give(uint64_t job) override;
   Status Done(uint64_t job) override;
   Status Cancel(uint64_t job) override;
   Status Reclaim(uint64_t job) override;
   Status Raise(uint64_t floor) override;
-  Status Stage(uint64_t job, const MoveIn& move) override;
+  Status Stage(uint64_t job, const MoveIn& move, std::string_view failures) override;
   Status Fill(uint64_t job, const MovePart& part, std::string_view ops) override;
   Status Own(uint64_t job, const MovePart& part, int64_t stamp, uint64_t record_next) override;
   Result<bool> PurgeStage(const MoveIn& move) override;

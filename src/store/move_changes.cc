@@ -194,8 +194,20 @@ Status MoveChanges::CheckSettled(uint64_t table_id) const {
   return table == nullptr ? Status::Ok() : PolicyChanges::CheckSettled(*table);
 }
 
+Status MoveChanges::CheckIndexes(uint64_t table_id) const {
+  const Table* const table = store_.engine_->FindTableById(table_id);
+  if (table == nullptr) return Status::Ok();
+  for (const IndexSchema& index : table->schema().indexes) {
+    if (index.state == IndexState::kFailed || index.judged) continue;
+    return Status::Error(ErrorCode::kTryAgain, "index " + Quote(index.name) + " of table " +
+                                                   Quote(table->name()) + " is being built");
+  }
+  return Status::Ok();
+}
+
 Status MoveChanges::Begin(uint64_t job, const MoveOut& move) {
   RETURN_IF_ERROR(CheckSettled(move.table_id));
+  RETURN_IF_ERROR(CheckIndexes(move.table_id));
   std::string body;
   EncodeMoveOut(move, &body);
   store_.BeginMutation();
@@ -232,11 +244,19 @@ Status MoveChanges::Reclaim(uint64_t job) {
 
 Status MoveChanges::Raise(uint64_t floor) { return Log(MutationOp::kFloor, floor); }
 
-Status MoveChanges::Stage(uint64_t job, const MoveIn& move) {
+Status MoveChanges::Stage(uint64_t job, const MoveIn& move, std::string_view failures) {
   RETURN_IF_ERROR(CheckSettled(move.table_id));
+  const Table* const table = store_.engine_->FindTableById(move.table_id);
+  TableSchema schema = table == nullptr ? TableSchema() : table->schema();
+  bool changes = false;
+  if (!TakeIndexFailures(failures, &schema, &changes))
+    return Status::Error(ErrorCode::kCorruption, "failures of indexes that cannot be so");
+  std::string schema_bytes;
+  EncodeTableSchema(schema, &schema_bytes);
   std::string body;
   EncodeMoveIn(move, &body);
   store_.BeginMutation();
+  if (changes) store_.mutation_.SetSchema(move.table_id, schema_bytes);
   store_.mutation_.Move(MutationOp::kStageBegin, job, body);
   return Commit(move.table_id);
 }

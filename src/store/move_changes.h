@@ -36,7 +36,8 @@ class MoveChanges {
   explicit MoveChanges(Store& store) : store_(store) {}
 
   // --- the donor. REQUIRES: no transaction, of all of these
-  // TRYAGAIN, ERR: not all members know moves; what the table keeps is being changed (Stage, too).
+  // TRYAGAIN, ERR: not all members know moves; what the table keeps is being changed (Stage, too);
+  // an index of it is being built, and may fail for rows that the recipient would take for good.
   Status Begin(uint64_t job, const MoveOut& move);
   Status Give(uint64_t job);
   Status Done(uint64_t job);
@@ -47,7 +48,9 @@ class MoveChanges {
   Status Raise(uint64_t floor);
 
   // --- the recipient
-  Status Stage(uint64_t job, const MoveIn& move);
+  // `failures` (EncodeIndexFailures): of indexes of the table at the donor. Rows for which an index
+  // could not be built are about to come, and who keeps an index does not look for them.
+  Status Stage(uint64_t job, const MoveIn& move, std::string_view failures);
   Status Clear(uint64_t job, uint64_t attempt);
   // `ops`: as RangeCopy and RangeTail make them.
   Status Fill(uint64_t job, const MovePart& part, std::string_view ops);
@@ -76,6 +79,7 @@ class MoveChanges {
   Status Log(MutationOp op, uint64_t job);
   uint64_t TableOf(uint64_t job) const;
   Status CheckSettled(uint64_t table_id) const;
+  Status CheckIndexes(uint64_t table_id) const;
   bool IsStored(const Table& table, const KeyRange& range) const;
   Result<bool> PurgeRanges(Table& table, const std::vector<KeyRange>& ranges, uint64_t cells_max);
 

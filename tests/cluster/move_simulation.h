@@ -333,6 +333,7 @@ class Simulation::Party final : public MoveParty {
   }
   int64_t stamp() const override { return 1; }
   uint64_t record_next(uint64_t) const override { return 1; }
+  std::string IndexFailures(uint64_t) const override { return {}; }
   Status Begin(uint64_t job, const MoveOut& move) override {
     return Do([&](State* state) { return state->moves.Begin(job, move); });
   }
@@ -392,7 +393,7 @@ class Simulation::Party final : public MoveParty {
       return true;
     });
   }
-  Status Stage(uint64_t job, const MoveIn& move) override {
+  Status Stage(uint64_t job, const MoveIn& move, std::string_view) override {
     return Do([&](State* state) { return state->moves.Stage(job, move); });
   }
   Status Fill(uint64_t job, const MovePart& part, std::string_view ops) override {

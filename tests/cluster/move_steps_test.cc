@@ -4,8 +4,10 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "cluster/move_protocol.h"
+#include "engine/schema/schema.h"
 #include "store/format/log_format.h"
 
 namespace move_steps_test {
@@ -33,13 +35,16 @@ class Set final : public MoveParty {
   LogMark Mark() const override { return {}; }
   int64_t stamp() const override { return 0; }
   uint64_t record_next(uint64_t) const override { return 0; }
+  std::string IndexFailures(uint64_t) const override { return {}; }
   Status Begin(uint64_t job, const MoveOut& move) override { return Did(state.Begin(job, move)); }
   Status Give(uint64_t job) override { return Did(state.Give(job)); }
   Status Done(uint64_t job) override { return Did(state.Done(job)); }
   Status Cancel(uint64_t job) override { return Did(state.Cancel(job)); }
   Status Reclaim(uint64_t job) override { return Did(state.Reclaim(job)); }
   Status Raise(uint64_t floor) override { return Did(state.Raise(floor)); }
-  Status Stage(uint64_t job, const MoveIn& move) override { return Did(state.Stage(job, move)); }
+  Status Stage(uint64_t job, const MoveIn& move, std::string_view) override {
+    return Did(state.Stage(job, move));
+  }
   Status Fill(uint64_t, const MovePart&, std::string_view) override { return Did(false); }
   Status Own(uint64_t, const MovePart&, int64_t, uint64_t) override { return Did(false); }
   Result<bool> PurgeStage(const MoveIn&) override { return false; }
@@ -105,6 +110,43 @@ TEST_CASE("what was given to a set that is lost is taken back once, and nothing 
   REQUIRE(set.state.Give(8));
   REQUIRE(set.state.Done(8));
   CHECK_FALSE(reclaimed(8));  // the other set has had it
+}
+
+TEST_CASE("a step that begins tells of indexes that have failed, if there are any", "[moves]") {
+  TableSchema schema;
+  schema.indexes.resize(3);
+  for (uint64_t id = 1; id <= 3; ++id) schema.indexes[id - 1].id = id;
+  TableSchema other = schema;
+  MoveStep step = StepOf(MoveStep::Kind::kBegin, 9, 0);
+  step.in.tablet = {"b", "m", 4};
+  step.failures = EncodeIndexFailures(schema);
+  CHECK(step.failures.empty());
+  schema.indexes[0].state = schema.indexes[2].state = IndexState::kFailed;
+  schema.indexes[0].failure = Status::Error(ErrorCode::kNotUnique, "row 'a'");
+  schema.indexes[2].failure = Status::Error(ErrorCode::kTooLarge, "row 'b'");
+  for (const std::string& failures : {std::string(), EncodeIndexFailures(schema)}) {
+    step.failures = failures;
+    std::string bytes;
+    EncodeMoveStep(step, &bytes);
+    MoveStep read;
+    REQUIRE(DecodeMoveStep(bytes, &read));
+    CHECK(read.failures == failures);
+  }
+  bool changes = false;
+  REQUIRE(TakeIndexFailures(step.failures, &other, &changes));
+  CHECK(changes);
+  CHECK(EncodeIndexFailures(other) == step.failures);
+  CHECK(other.indexes[1].state == IndexState::kBuilding);
+  REQUIRE(TakeIndexFailures(step.failures, &other, &changes));
+  CHECK_FALSE(changes);
+  other.indexes.clear();  // another change of the schema has come meanwhile
+  REQUIRE(TakeIndexFailures(step.failures, &other, &changes));
+  CHECK_FALSE(changes);
+  for (size_t size = 1; size < step.failures.size(); ++size) {
+    const std::string_view cut = std::string_view(step.failures).substr(0, size);
+    const bool taken = TakeIndexFailures(cut, &other, &changes);
+    CHECK(taken == (size == step.failures.size() / 2));  // of two that take as much
+  }
 }
 
 TEST_CASE("a set denies rows only if nothing of them is here, or may come", "[moves]") {

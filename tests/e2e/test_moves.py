@@ -53,6 +53,28 @@ class Moving(MovesCase):
         by_index = [member.run("CSCAN", "t", "0", "INDEX", "i", "WHERE", "f:c", "EQ", value, "COUNT", 5000) for value in range(0, 50, 9)]
         return "".join(pages).replace("][", ", "), str(by_index), member.run("CCOUNT", "t")
 
+    def test_an_index_that_has_failed_has_failed_wherever_its_rows_are(self):
+        """A set that has an index of no rows finds nothing wrong with it; then rows come."""
+        self.cluster(3)
+        member = self.everyone[1]
+        member.run("TABLE", "CREATE", "t", "KEY", "u64", "FAMILY", "f")
+        for row in (1, 2):
+            member.run("CPUT", "t", row, "f:a", 5)
+        member.run("CPUT", "t", 3, "f:big", "x" * 70_000)
+        member.run("INDEX", "CREATE", "t", "twice", "ON", 1, "f:a", "UNIQUE")
+        member.run("INDEX", "CREATE", "t", "long", "ON", 1, "f:big")
+        member.run("INDEX", "CREATE", "t", "good", "ON", 1, "f:a")
+        for to in (None, 1, 2, 0):
+            if to is not None:
+                self.assertEqual("OK", self.move("1", to), self.jobs())
+            for each in self.everyone:
+                for words in ("CSCAN t 0", "CEXPLAIN CSCAN t 0", "CCOUNT t"):
+                    self.assertIn("row '2' is not the only one", each.refusal(f"{words} INDEX twice"), to)
+                    self.assertIn("it takes 70001 bytes in an entry", each.refusal(f"{words} INDEX long"), to)
+                self.assertEqual(2, each.run("CCOUNT t INDEX good"))
+                self.assertIn("NOTUNIQUE", pairs(each.run("INDEX INFO t twice"))["error"])
+                self.assertIn("TOOLARGE", pairs(each.run("INDEX INFO t long"))["error"])
+
     def test_what_is_refused(self):
         self.cluster(2)
         member = self.everyone[0]

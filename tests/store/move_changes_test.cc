@@ -162,7 +162,7 @@ TEST_CASE("A tablet goes over with all that was written meanwhile", "[moves]") {
     REQUIRE(from.changes().Begin(1, out).ok());
     MoveIn in{.table_id = out.table_id, .tablet = tablet, .from = 0, .attempt = 5};
     ++in.tablet.epoch;
-    REQUIRE(to.changes().Stage(1, in).ok());
+    REQUIRE(to.changes().Stage(1, in, {}).ok());
     REQUIRE_FALSE(*to.changes().PurgeStage(*to.moves().FindIn(1), 100));
     REQUIRE(to.changes().Clear(1, 5).ok());
 

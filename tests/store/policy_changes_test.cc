@@ -195,7 +195,7 @@ TEST_CASE_METHOD(Member, "No tablet goes or comes while what is kept is changed"
   in.tablet = {"x", "", 9};
   in.from = 2;
   in.attempt = 1;
-  REQUIRE(MoveChanges(*store).Stage(2, in).code() == ErrorCode::kTryAgain);
+  REQUIRE(MoveChanges(*store).Stage(2, in, {}).code() == ErrorCode::kTryAgain);
   Settle();
   REQUIRE(MoveChanges(*store).Begin(1, {kTable, all, 2, false}).ok());
   // One that has begun ends with the change.

@@ -3,6 +3,7 @@
 // state  0 building, 1 ready, 2 failed: NOTUNIQUE without a text, 3 NOTUNIQUE, 4 TOOLARGE
 // column | v family id | v flags (1 whole family, 2 descending, 4 type given by AS) | v type
 //        | b qualifier
+// failures, of one table  { v id | v state 3 or 4 | b text of the failure }
 #include "engine/schema/index_schema.h"
 
 #include <algorithm>
@@ -106,6 +107,39 @@ bool DecodeIndexSchema(std::string_view* from, IndexSchema* index) {
   if (state > failed && !GetLengthPrefixed(from, &text)) return false;
   const ErrorCode code = state == kStateTooLarge ? ErrorCode::kTooLarge : ErrorCode::kNotUnique;
   if (state >= failed) index->failure = Status::Error(code, std::string(text));
+  return true;
+}
+
+std::string EncodeIndexFailures(const TableSchema& schema) {
+  std::string failures;
+  for (const IndexSchema& index : schema.indexes) {
+    if (index.state != IndexState::kFailed) continue;
+    PutVarint64(&failures, index.id);
+    PutVarint64(&failures, EncodedState(index));
+    PutLengthPrefixed(&failures, index.failure.text());
+  }
+  return failures;
+}
+
+bool TakeIndexFailures(std::string_view failures, TableSchema* schema, bool* changes) {
+  *changes = false;
+  while (!failures.empty()) {
+    uint64_t id = 0;
+    uint64_t state = 0;
+    std::string_view text;
+    if (!GetVarint64(&failures, &id) || !GetVarint64(&failures, &state) ||
+        !GetLengthPrefixed(&failures, &text) ||
+        (state != kStateNotUnique && state != kStateTooLarge))
+      return false;
+    const auto index = std::find_if(schema->indexes.begin(), schema->indexes.end(),
+                                    [id](const IndexSchema& each) { return each.id == id; });
+    if (index == schema->indexes.end() || index->state == IndexState::kFailed) continue;
+    const ErrorCode code = state == kStateTooLarge ? ErrorCode::kTooLarge : ErrorCode::kNotUnique;
+    index->state = IndexState::kFailed;
+    index->judged = false;
+    index->failure = Status::Error(code, std::string(text));
+    *changes = true;
+  }
   return true;
 }
 

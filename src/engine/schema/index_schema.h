@@ -59,6 +59,13 @@ void EncodeIndexSchema(const IndexSchema& index, std::string* to);
 // False if *from is malformed.
 [[nodiscard]] bool DecodeIndexSchema(std::string_view* from, IndexSchema* index);
 
+// Which indexes of a table have failed, and why; empty: none has. Another set that is about to have
+// its rows is told so.
+std::string EncodeIndexFailures(const TableSchema& schema);
+// The indexes of *schema that these are of have failed, if they have not already. *changes: one had
+// not. False if they are malformed.
+[[nodiscard]] bool TakeIndexFailures(std::string_view failures, TableSchema* schema, bool* changes);
+
 // "-family:qualifier", as INDEX CREATE takes it and INDEX INFO shows it.
 std::string IndexColumnText(const TableSchema& schema, const IndexColumn& column);
 // What stands behind INDEX CREATE table: "name ON 1 -f:q AS i64 INCLUDE 1 f UNIQUE", in redis-cli
