@@ -143,6 +143,8 @@ def begin_snapshot(client):
 class CellarServer:
     """One server process. `directory` is kept if it was given, removed at the end if not."""
 
+    DIGEST = "DEBUG DIGEST"  # of all rows that there are
+
     def __init__(self, directory=None, port=None, config=None, options=None, **more_options):
         self.owns_directory = directory is None
         self.directory = directory or tempfile.mkdtemp(prefix="cellar-test-")

@@ -25,7 +25,7 @@ import redis
 
 from cellar_server import AWAIT_SECONDS_MAX, CellarServer, free_port
 from client_hooks import Hooks, asked, head_of, is_for_all
-from cluster_exceptions import ALONE, ONE_NODE, ONE_TABLET, SKIP, STILL, exception_of, refusal_of
+from cluster_exceptions import ALONE, CALM, ONE_NODE, ONE_TABLET, SKIP, STILL, exception_of, refusal_of
 
 # A set needs its log, and these name what one process alone can have.
 NOT_IN_A_CLUSTER = ("replicaof", "cluster-nodes", "unixsocket", "aclfile", "tls-port", "requirepass", "snapshot-keep")
@@ -76,6 +76,8 @@ def rows_of_source(test):
 class ClusterServer(CellarServer):
     """The process that a test knows of is its home, one of the nodes."""
 
+    DIGEST = "DEBUG DIGEST CLUSTER"
+
     def __init__(self, options):
         self.fixed = True  # clients come to the home alone
         self.rng = random.Random(SEED)
@@ -105,6 +107,7 @@ class ClusterServer(CellarServer):
         self.founded = False
         self.test = None
         self.uncut = False  # as with ONE_TABLET
+        self.calm = False  # as with CALM
         self.chaos = None
         HOOKS.keep(self)
 
@@ -169,8 +172,8 @@ class ClusterServer(CellarServer):
         self.attempt(test, method, lambda: self.set_up_again(test))
 
     def attempt(self, test, method, before_again):
-        """Again with tables of one tablet, if the contract has several of them refuse what the test does; if that does not
-        help, the test is skipped."""
+        """Again with tables of one tablet, if the contract has several of them refuse what the test does, and in chaos once
+        more without it; if that does not help, the test is skipped."""
         while True:
             HOOKS.errors.clear()
             try:
@@ -181,8 +184,10 @@ class ClusterServer(CellarServer):
                 refusal = refusal_of(HOOKS.errors)
                 if refusal is None:
                     raise
-                if self.uncut:
+                if self.uncut and (self.calm or not CHAOS):
                     raise unittest.SkipTest(f"in a cluster: {refusal}")
+            self.stop_chaos()
+            self.calm = self.uncut
             self.uncut = True
             with redis.Redis(port=self.director, socket_timeout=60) as client:
                 for name in client.execute_command("KEYSPACE LIST"):
@@ -210,7 +215,7 @@ class ClusterServer(CellarServer):
         """A test of this server begins: who comes where, and where its tables are cut."""
         kind, reason = exception_of(test)
         if test is not self.test:
-            self.test, self.uncut = test, False
+            self.test, self.uncut, self.calm = test, False, False
         if kind == SKIP:
             raise unittest.SkipTest(f"in a cluster: {reason}")
         self.rng = random.Random(f"{SEED} {test.id()}")
@@ -221,10 +226,12 @@ class ClusterServer(CellarServer):
             told = asked(self.director, *(("DEBUG", "CLUSTER", "CUT-TABLES", *cut) for cut in self.cuts(test)))
             if b"-" in told:
                 raise AssertionError(told)
-        if CHAOS:
-            self.chaos = threading.Event()
+        if CHAOS and not self.calm and (kind is None or CALM not in kind):
             moves = kind is None or STILL not in kind
-            threading.Thread(target=self.make_chaos, args=(self.chaos, self.rng.randrange(1 << 30), moves), daemon=True).start()
+            end = threading.Event()
+            thread = threading.Thread(target=self.make_chaos, args=(end, self.rng.randrange(1 << 30), moves), daemon=True)
+            self.chaos = (end, thread)
+            thread.start()
 
     def cuts(self, test):
         """The type of a key, and where tables with such keys are cut."""
@@ -257,9 +264,12 @@ class ClusterServer(CellarServer):
             end.wait(0.002)
 
     def stop_chaos(self):
+        """What it has begun has ended then."""
         if self.chaos is not None:
-            self.chaos.set()
+            end, thread = self.chaos
             self.chaos = None
+            end.set()
+            thread.join()
 
     def kill(self):
         self.stop_chaos()

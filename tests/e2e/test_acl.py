@@ -226,12 +226,12 @@ class AclTest(CellarTest):
 
     def refused(self, client, line, text, reason, item=None):
         """NOPERM in Redis' words, nothing changed, an entry in the log."""
-        digest = self.admin("DEBUG DIGEST")
+        digest = self.admin(self.server.DIGEST)
         self.admin("ACL LOG RESET")
         reply = client(line)
         self.assertIsInstance(reply, redis.exceptions.NoPermissionError, "%s: %r" % (line, reply))
         self.assertEqual(str(reply), text, line)
-        self.assertEqual(self.admin("DEBUG DIGEST"), digest, line)
+        self.assertEqual(self.admin(self.server.DIGEST), digest, line)
         entries = self.admin("ACL LOG")
         if passes_on() and not entries:
             return  # families are judged where the row is, and noted there

@@ -23,7 +23,7 @@ class ErrorsTest(Conversation):
         self.digest = self.state()
 
     def state(self):
-        return None if ON_MODEL else self.ask('DEBUG DIGEST')
+        return None if ON_MODEL else self.ask(self.server.DIGEST)
 
     def refused(self, line, code, *names, connection=None):
         reply = super().refused(line, code, *names, connection=connection)

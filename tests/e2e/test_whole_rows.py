@@ -224,15 +224,15 @@ class WholeRowsTest(CellarTest):
 
     def test_rows_that_are_too_long_together(self):
         self.write("TABLE", "CREATE", "t", "FAMILY", "f")
-        self.addCleanup(self.write, "CONFIG", "SET", "reply-max-bytes", "1mb")
+        self.addCleanup(self.redis.config_set, "reply-max-bytes", "1mb")
         for number in range(3):
             self.write("CPUT", "t", f"r{number}", "f:", "x" * 300)
         rows = [b"r0", b"r1", b"none", b"r2", b"none"]
         size = len(self.check_rows(b"t", rows)) // 2 * 2
         for limit in range(size - 40, size + 8):
-            self.ask(self.connections[0], [b"CONFIG", b"SET", b"reply-max-bytes", b"%d" % max(limit, 1)])
+            self.redis.config_set("reply-max-bytes", max(limit, 1))
             self.check_rows(b"t", rows)
-        self.ask(self.connections[0], [b"CONFIG", b"SET", b"reply-max-bytes", b"1mb"])
+        self.redis.config_set("reply-max-bytes", "1mb")
         self.write("CPUT", "t", "big", "f:", "x" * 400_000)
         self.assertTrue(self.check_rows(b"t", [b"big"] * 4).startswith(b"-TOOLARGE"))
 
@@ -264,8 +264,8 @@ class WholeRowsTest(CellarTest):
             self.assertIn(b"-TOOLARGE row 'r%d' makes a reply of more than reply-max-bytes" % columns,
                           self.check(b"t", b"r%d" % columns))
         # The last cell is what makes it too long.
-        self.ask(self.connections[0], [b"CONFIG", b"SET", b"reply-max-bytes", b"1kb"])
-        self.addCleanup(self.write, "CONFIG", "SET", "reply-max-bytes", "1mb")
+        self.redis.config_set("reply-max-bytes", "1kb")
+        self.addCleanup(self.redis.config_set, "reply-max-bytes", "1mb")
         for size in range(960, 1030):
             self.write(b"CPUT", b"t", b"edge", b"f:", b"x" * size)
             self.check(b"t", b"edge")
