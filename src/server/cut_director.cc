@@ -45,7 +45,7 @@ void CutDirector::NoteClock(uint64_t set, int64_t clock_micros, int64_t commit_m
   const int64_t now = host_.clock().WallMicros();
   const int64_t most = kAheadMicrosMax - kSecond;
   clocks_[set] = {.ahead_micros = std::clamp<int64_t>(clock_micros - now, 0, most),
-                  .commit_micros = std::min(commit_micros, now + most)};
+                  .commit_micros = std::min(commit_micros, Now() + most)};
 }
 
 void CutDirector::NoteHold(int64_t micros) {
@@ -64,12 +64,16 @@ Status CutDirector::CheckMoves() const {
   return given ? NotNow("a tablet is on its way from one set to another") : Status::Ok();
 }
 
+// The store may go by another clock (DEBUG SET-TIME), by which it is later.
+int64_t CutDirector::Now() const {
+  return std::max(host_.clock().WallMicros(), host_.store().now_micros());
+}
+
 int64_t CutDirector::TimeOf(int attempt) const {
   Store& store = host_.store();
   const size_t last = std::size(kLeadMicros) - 1;
   const int64_t lead = kLeadMicros[std::min(static_cast<size_t>(attempt), last)];
-  // The store may go by another clock (DEBUG SET-TIME), by which it is later.
-  const int64_t now = std::max(host_.clock().WallMicros(), store.now_micros());
+  const int64_t now = Now();
   int64_t latest = now + lead;
   for (const auto& [set, clock] : clocks_) {
     // Records of a set whose commit clock has run ahead, as a cut before has made it, are a

@@ -50,6 +50,7 @@ class CutDirector final : public CutDesk {
 
  private:
   Status CheckMoves() const;
+  int64_t Now() const;
   int64_t TimeOf(int attempt) const;
   void Decide();
   Status Write(const MapTables::CutRow& row);

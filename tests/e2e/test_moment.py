@@ -536,6 +536,20 @@ class Cuts(MomentCase):
         ids = {pairs(member.run("SNAPSHOT INFO s LOCAL"))["id"] for member in self.everyone}
         self.assertEqual(1, len(ids), ids)
 
+    def test_clocks_that_are_set_back(self):
+        """All of them far ahead of the machine's, as tests have it, and a set has committed since by what they were before."""
+        self.cluster(3)
+        run = self.everyone[0].run
+        run("TABLE", "CREATE", "t", "SPLIT", "AT", 2, "h", "p", "FAMILY", "f")
+        begin = int((time.time() + 40 * 86_400) * 1e6)
+        rows = {int(run("TABLET", "ROUTE", "t", row)[1]): row for row in "aiq"}
+        for after in (0, 60, 0):
+            for member in self.everyone:
+                member.run("DEBUG", "SET-TIME", begin + after * 1_000_000)
+            if after:
+                run("CPUT", "t", rows[1], "f:x", 1)
+        self.assertEqual("OK", run("SNAPSHOT CREATE s"))
+        self.assertEqual(1, run("CCOUNT t@s"))
 
 class UnderLoad(MomentCase):
     def run_bank(self, seconds, beside, sets=3, voters=1):
