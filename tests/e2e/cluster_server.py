@@ -169,7 +169,10 @@ class ClusterServer(CellarServer):
         self.attempt(test, method, lambda: None)
 
     def run_test(self, test, method):
-        self.attempt(test, method, lambda: self.set_up_again(test))
+        def run():
+            self.begin_chaos(test)
+            method()
+        self.attempt(test, run, lambda: self.set_up_again(test))
 
     def attempt(self, test, method, before_again):
         """Again with tables of one tablet, if the contract has several of them refuse what the test does, and in chaos once
@@ -226,12 +229,19 @@ class ClusterServer(CellarServer):
             told = asked(self.director, *(("DEBUG", "CLUSTER", "CUT-TABLES", *cut) for cut in self.cuts(test)))
             if b"-" in told:
                 raise AssertionError(told)
-        if CHAOS and not self.calm and (kind is None or CALM not in kind):
-            moves = kind is None or STILL not in kind
-            end = threading.Event()
-            thread = threading.Thread(target=self.make_chaos, args=(end, self.rng.randrange(1 << 30), moves), daemon=True)
-            self.chaos = (end, thread)
-            thread.start()
+        # A table that has to be in one piece is made so by setUp, mostly; then it may move.
+        if not self.uncut:
+            self.begin_chaos(test)
+
+    def begin_chaos(self, test):
+        kind, _ = exception_of(test)
+        if not CHAOS or self.chaos is not None or self.calm or (kind is not None and CALM in kind):
+            return
+        moves = kind is None or STILL not in kind
+        end = threading.Event()
+        thread = threading.Thread(target=self.make_chaos, args=(end, self.rng.randrange(1 << 30), moves), daemon=True)
+        self.chaos = (end, thread)
+        thread.start()
 
     def cuts(self, test):
         """The type of a key, and where tables with such keys are cut."""
