@@ -501,6 +501,7 @@ class PassedOn(AnyNodeCase):
             for how in ("", " TIMEOUT", " ERROR"):
                 link.send(waits)
                 self.wait_until(lambda: self.shown_blocked(follower, own) == (True, 1), waits)
+                self.assertEqual(0, leader.info("clients")["blocked_clients"])  # the client is not its own
                 # It has not begun to wait there before it says so.
                 self.wait_until(lambda: follower.run(f"CLIENT UNBLOCK {own}{how}") == 1, waits)
                 got = link.read()

@@ -105,7 +105,8 @@ void ClientsSection(Host& host, InfoWriter& out) {
   size_t watching = 0;
   size_t watches = 0;
   host.ForEachSession([&](Session& session) {
-    blocked += IsBlocked(session) ? 1 : 0;
+    // A client whose command was passed on waits at its own node, and is counted there.
+    blocked += IsBlocked(session) && !IsChannel(session) ? 1 : 0;
     pubsub += session.pubsub ? 1 : 0;
     peers += session.peer != PeerRole::kNone ? 1 : 0;
     watching += session.transaction && !session.transaction->watches.empty() ? 1 : 0;
