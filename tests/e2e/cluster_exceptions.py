@@ -111,6 +111,7 @@ EXCEPTIONS = {
     "test_heat.TestHeat":
         (STILL, "a set divides what it counts by the rows that it had then; those that come later lie where they are dense"),
     "test_put_many.PutManyTest": (CALM, STAMPS[1]),
+    "test_times.TimeUuidsTest.test_now_makes_new_ones_that_ascend": (STILL, "they tell which set has made them"),
     "test_python_client.PythonClientTest.test_the_readme_is_true":
         (SKIP, "a feed tells of a change when all clocks are there, and a snapshot puts them some milliseconds ahead"),
     "test_index_limits.CountTest.test_it_takes_no_longer_for_a_large_table": (SKIP, "counts ask other sets: times tell nothing"),
