@@ -107,12 +107,12 @@ class Settler {
     return IsLive(move.to) && to->second->state.moves.HasEnded(job);
   }
   // What another set has, and what is on its way from there to who may have it any moment.
-  // `unless_given_by`: but for what that one has given away.
   template <typename Visit>
   void VisitHeld(uint64_t table_id, const Tablet& range, Visit visit) const {
-    for (const auto& [number, report] : in_.others) {
+    for (const auto& other : in_.others) {
+      const uint64_t number = other.first;
       if (in_.closed.contains(number)) continue;
-      VisitClaimed(*report, table_id, range,
+      VisitClaimed(*other.second, table_id, range,
                    [&](const Tablet& tablet, bool is_given) { visit(number, tablet, is_given); });
     }
   }
@@ -298,10 +298,9 @@ class Settler {
   }
   // As it is now.
   std::vector<Tablet> ListOf(uint64_t table_id) const {
-    Tablets::Pointer own;
     const auto found = in_.report.tablets.find(table_id);
     if (found == in_.report.tablets.end()) return {};
-    own = found->second;
+    Tablets::Pointer own = found->second;
     for (const auto& [job, move] : moves().out()) {
       if (!move.given || move.table_id != table_id) continue;
       if (Tablets::Pointer without = WithoutTablet(*own, move.tablet); without != nullptr)

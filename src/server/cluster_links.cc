@@ -293,12 +293,11 @@ class ClusterLinks::Down final : public PeerHandler {
     if (dead() || !reported_) return;
     Services& services = links_.host_.services();
     Store& store = links_.host_.store();
-    // Nobody is told what the next director may not know of.
-    const MapTables tables(store);
-    if (tables.exist() && links_.host_.released_lsn() < tables.sets().last_lsn()) return;
     const auto& sets = services.cluster_map.Sets(store);
     const auto row = std::find_if(sets.begin(), sets.end(),
                                   [this](const auto& each) { return each.id == set_id_; });
+    // Nobody is told what the next director may not know of.
+    if (row != sets.end() && links_.returns_.AwaitsCommit(set_id_)) return;
     const bool was = number_.has_value();
     if (was && row == sets.end()) links_.NoteRemoved(*number_);
     number_ = row == sets.end() ? std::nullopt : std::optional(row->number);

@@ -98,6 +98,7 @@ ReportedState SetReturns::Own() const {
 
 void SetReturns::Clear() {
   sets_.Clear();
+  opened_.clear();
   settler_.Clear();
   told_.clear();
 }
@@ -204,8 +205,15 @@ bool SetReturns::Write(const ReturnVerdict& verdict, uint64_t cut, const Tablets
     news_.push_back(done.text());
     return false;
   }
+  opened_.clear();
+  for (const ReturnVerdict::Opening& opening : verdict.open) opened_.insert(opening.set_id);
+  opened_lsn_ = store.last_lsn();
   Log(LogSeverity::kNotice, fmt::format("{} of the cluster's sets are back", verdict.open.size()));
   return true;
+}
+
+bool SetReturns::AwaitsCommit(uint64_t set_id) const {
+  return opened_.contains(set_id) && host_.released_lsn() < opened_lsn_;
 }
 
 // --- the set that has come back

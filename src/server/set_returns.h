@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,8 @@ class SetReturns {
   // leader of a replica set such an order.
   using Say = std::function<void(uint64_t set_id, std::string_view order)>;
   bool OnTick(bool directs, const Say& say);
+  // Whether that one has been opened by a record that is not committed yet.
+  bool AwaitsCommit(uint64_t set_id) const;
   // Of a replica set that has come back and is to have the changes of the schema: the number of its
   // set. At the director.
   std::optional<uint64_t> ToldAs(uint64_t set_id) const;
@@ -74,7 +77,9 @@ class SetReturns {
     uint64_t set_id{0};
     uint64_t catalog{0};
   };
-  std::map<uint64_t, Told> told_;           // by number: sets that take changes of the schema
+  std::map<uint64_t, Told> told_;  // by number: sets that take changes of the schema
+  std::set<uint64_t> opened_{};    // replica sets, by the last record, which is:
+  Lsn opened_lsn_{};
   std::optional<SettlementOrder> order_{};  // that this set carries out
   RangeAsides asides_;
   std::vector<std::string> news_;

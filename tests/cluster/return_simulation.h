@@ -75,7 +75,7 @@ class ReturnSimulation final : public LostSimulation {
   // What a director knows of a set that has come back.
   struct Desk {
     uint64_t incarnation{0};
-    std::optional<ReportedState> report{};
+    std::shared_ptr<const ReportedState> report{};
     std::optional<size_t> proof{};  // a record, which has to be committed
     std::map<uint64_t, uint64_t> asks{};
     std::map<uint64_t, ReportedState> answers{};
@@ -415,7 +415,7 @@ class ReturnSimulation final : public LostSimulation {
     if (report.incarnation > desk.incarnation) desk = {};
     if (desk.report && HashOf(*desk.report) != HashOf(report.report)) desk.answers.clear();
     desk.incarnation = report.incarnation;
-    desk.report = std::move(report.report);
+    desk.report = std::make_shared<const ReportedState>(std::move(report.report));
   }
 
   void NoteReported() {
