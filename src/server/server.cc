@@ -53,6 +53,7 @@ Server::Server(Clock& clock, Config config, ConfigSources sources)
   services_own_.stats.start_monotonic_micros = clock_.MonotonicMicros();
   services_own_.readers.SetWake([this] { WakeFromThread(); });
   services_own_.work_memory.SetWake([this] { WakeTasks(); });
+  services_own_.merge_memory.SetWake([this] { WakeTasks(); });
   AddAllCommands(&services_own_.commands);
   dispatcher_own_.UpdateSlowBound();
   ConfigureHeat();

@@ -6,6 +6,7 @@ import time
 import unittest
 
 from cellar_server import CellarServer, is_sanitized, wait_until
+from cluster_sets import SetsCase
 
 MB = 1 << 20
 FIGURES = ("mem_work_taken", "mem_work_aggregates", "mem_work_updates", "mem_work_pages", "work_waiting")
@@ -44,6 +45,42 @@ class Watch:
     def __exit__(self, *_):
         self.stop.set()
         self.thread.join()
+
+
+class WorkOverSetsTest(SetsCase):
+    """Who puts together what several sets fold waits for parts that take memory, too, and nobody waits for him."""
+
+    ROWS = 9_000
+    ASKERS = 30
+
+    def test_aggregates_at_once_end(self):
+        self.cluster(3)
+        self.everyone[0].run("TABLE CREATE t SPLIT AT 2 h p FAMILY f")
+        with self.everyone[0].asks.pipeline(transaction=False) as pipe:
+            for i in range(self.ROWS):
+                pipe.execute_command("CPUT", "t", f"{chr(97 + i % 26)}{i}", "f:a", i, "f:b", "x")
+                if i % 1000 == 999:
+                    pipe.execute()
+        words = ("CAGG", "t", "BY", "KEY", "1", "REDUCE", "COUNT", "*", "REDUCE", "DISTINCT", "f:a")
+        expected = self.everyone[0].run(*words)
+        self.assertEqual(self.ROWS, len(expected))
+        replies, errors = [], []
+
+        def ask(member):
+            try:
+                replies.append(member.server.client(decode_responses=True).execute_command(*words))
+            except Exception as error:
+                errors.append(error)
+        threads = [threading.Thread(target=ask, args=(self.everyone[i % 3],), daemon=True) for i in range(self.ASKERS)]
+        for thread in threads:
+            thread.start()
+        self.wait_until(lambda: len(replies) + len(errors) == self.ASKERS,
+                        lambda: [(len(replies), field(member.redis, "work_waiting"), field(member.redis, "mem_work_merged")) for member in self.everyone])
+        self.assertEqual([], errors)
+        self.assertTrue(all(reply == expected for reply in replies))
+        for member in self.everyone:
+            self.assertEqual(0, field(member.redis, "mem_work_merged"))
+            self.assertEqual(0, field(member.redis, "work_waiting"))
 
 
 @unittest.skipIf(is_sanitized(), "memory is not its own")

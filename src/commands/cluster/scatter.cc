@@ -268,7 +268,7 @@ void BeginAggregate(CommandContext& ctx) {
   if (!choice)
     rows = request.rows.index ? KeyRangeSet::All() : RowsAsked(*table, request.rows.rows);
   const Config& config = ctx.host.services().config;
-  WorkMemory& work = ctx.host.services().work_memory;
+  WorkMemory& work = ctx.host.services().merge_memory;
   work.Configure(config.work_max_memory, config.maxmemory);
   const size_t bytes_max = std::min(static_cast<size_t>(config.agg_max_memory), work.bound());
   Clock* const stats_clock = request.stats ? &ctx.host.clock() : nullptr;

@@ -193,7 +193,9 @@ void MemorySection(Host& host, InfoWriter& out) {
   out.Field("mem_work_aggregates", work.taken_bytes(WorkKind::kAggregate));
   out.Field("mem_work_updates", work.taken_bytes(WorkKind::kUpdate));
   out.Field("mem_work_pages", work.taken_bytes(WorkKind::kPage));
-  out.Field("work_waiting", work.waiting());
+  const WorkMemory& merge = host.services().merge_memory;
+  out.Field("mem_work_merged", merge.taken_bytes());
+  out.Field("work_waiting", work.waiting() + merge.waiting());
   out.Field("mem_cluster_links", memory.command_links_bytes);
   out.Field("mem_aof_buffer", memory.log_buffer_bytes);
   out.Field("mem_prepared", memory.prepared_bytes);

@@ -70,6 +70,10 @@ struct Services {
   std::map<std::string, std::weak_ptr<FeedLook>> feed_looks;  // by what is waited for
   const CallPiece* piece{nullptr};  // what the command at hand is asked for alone; null: all
   WorkMemory work_memory;           // dies after the reads that have taken of it
+  // Likewise, of what this node puts together of several sets. Who has taken of it waits for parts
+  // that take of work_memory, here and elsewhere, and these wait for nobody who has: were both one,
+  // all of it could be held by those who wait for each other.
+  WorkMemory merge_memory;
   // Their threads are the only ones that commands work in beside the loop's.
   WorkerPool aggregators{"cellar-agg", WorkerPool::Pace::kSteady, Clock::System()};
   WorkerPool readers{"cellar-read", WorkerPool::Pace::kGiving, Clock::System()};
