@@ -63,7 +63,6 @@ std::string SetSettler::EndJobs(uint64_t number, const std::set<uint64_t>& close
   for (const uint64_t job : JobsToEnd(number, jobs.All(store))) {
     const MoveJob* known = jobs.Find(store, job);
     if (known->state == MoveJob::State::kOrdered) {
-      const ClusterTelling telling(host_);
       const Status noted = jobs.Note(store, job, MoveJob::State::kCancelling,
                                      fmt::format("set {} comes back", number));
       if (!noted.ok()) return noted.text();
@@ -145,6 +144,7 @@ void SetSettler::Tell(uint64_t number, const Settlement& settlement) {
 
 SetSettler::Next SetSettler::Step(uint64_t number, uint64_t set_id,
                                   const std::map<uint64_t, const ReportedState*>& closed) {
+  const ClusterTelling telling(host_);
   Store& store = host_.store();
   Desk& desk = desks_[set_id];
   const ReportedState& report = *closed.at(number);
