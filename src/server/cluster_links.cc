@@ -565,8 +565,10 @@ Status ClusterLinks::CheckSets() const {
 
 void ClusterLinks::NoteKnown() {
   for (const auto& down : downs_) {
-    if (!down->leads() || !down->number()) continue;
-    uint64_t& known = known_[*down->number()];
+    if (!down->leads()) continue;
+    // Also of a set that has come back, and is not open yet.
+    const uint64_t number = down->number().value_or(down->report().set.number);
+    uint64_t& known = known_[number];
     known = std::max(known, down->known());
   }
   uint64_t least = kClusterLinkLost;

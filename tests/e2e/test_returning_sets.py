@@ -38,12 +38,18 @@ class OlderCase(ReturnTest):
     def move(self, row, to):
         self.assertEqual("OK", self.director.run("TABLET", "MOVE", "t", row, "TO", to, "WAIT", 20000))
 
-    def comes_back(self, number, until):
+    def comes_back(self, number, until, rng=None):
         directory = self.sets[number][0].directory
         if self.sets[number][0].server.process.poll() is None:
             self.sets[number][0].stop()
         back = self.started(self.recovered(directory, until), self.sets[0])
         self.sets[number] = [back]
+        # Whoever is at it may die: the next one goes on, or begins anew.
+        for _ in range(0 if rng is None else rng.randrange(3)):
+            time.sleep(rng.random() / 20)
+            victim = rng.choice([self.director, back])
+            victim.server.kill()
+            victim.server.start()
         self.wait_until(lambda: "no error" in back.refusal("TABLE", "LIST"),
                         lambda: f"{self.check()} {back.refusal('TABLE', 'LIST')} {back.server.log()[-2000:]} seed {self.seed}")
         return back
@@ -220,7 +226,8 @@ class Older(OlderCase):
             for row in values:
                 if row >= each["start"]:
                     owners[row] = int(each["set"])
-        self.comes_back(number, moment)
+        self.comes_back(number, moment, rng)
+        self.wait_until(lambda: "no error" in self.director.refusal("CCOUNT", "_cluster/sets"), "set 0 is not there")
         faults = self.check()
         self.assertTrue(all(fault.startswith("hole") for fault in faults), faults)
         for row, written in values.items():
