@@ -19,19 +19,6 @@ namespace {
 // Whoever asks for fewer pays more for the fold than for the scan.
 constexpr uint64_t kFoldRowsMin{100};
 
-// Does it hold for no row that has not this column?
-bool NeedsCell(const Predicate& predicate) {
-  switch (predicate.kind) {
-    case Predicate::Kind::kColumnExists:
-    case Predicate::Kind::kMatch:
-      return true;
-    case Predicate::Kind::kCompare:
-      return predicate.op != CompareOp::kNe;
-    default:
-      return false;
-  }
-}
-
 bool Chooses(const CellOptions& cells, const Predicate& column) {
   if (cells.columns.empty()) return true;
   return std::any_of(cells.columns.begin(), cells.columns.end(), [&](const ColumnSelector& chosen) {
@@ -47,7 +34,7 @@ bool NarrowToCondition(ReadRequest* request, std::vector<ColumnSelector>* within
   CellOptions& cells = request->cells;
   if (!cells.time.all()) return false;
   for (const Predicate& predicate : request->rows.where) {
-    if (!NeedsCell(predicate) || !Chooses(cells, predicate)) continue;
+    if (!predicate.needs_cell() || !Chooses(cells, predicate)) continue;
     *within = {{.kind = ColumnSelector::Kind::kColumn,
                 .family = predicate.family,
                 .first = predicate.qualifier,

@@ -63,6 +63,12 @@ struct Predicate {
   std::string_view qualifier;
   CompareOp op{CompareOp::kEq};
   std::string_view literal;
+
+  // Whether it is false for every row that has not the column.
+  bool needs_cell() const {
+    return kind == Kind::kColumnExists || kind == Kind::kMatch ||
+           (kind == Kind::kCompare && op != CompareOp::kNe);
+  }
 };
 
 // A value for a column.

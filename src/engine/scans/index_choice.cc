@@ -37,25 +37,12 @@ struct Bound {
   }
 };
 
-// Only a condition that is false for a row without the column can be answered by an index, which
-// has no entry for such a row.
-bool AsksForColumn(const Predicate& predicate) {
-  switch (predicate.kind) {
-    case Predicate::Kind::kColumnExists:
-    case Predicate::Kind::kMatch:
-      return true;
-    case Predicate::Kind::kCompare:
-      return predicate.op != CompareOp::kNe;
-    default:
-      return false;
-  }
-}
-
 // False if one cannot be read: the scan of the table says what is wrong.
 bool CollectBounds(const TableSchema& schema, const RowOptions& rows, std::vector<Bound>* bounds) {
   for (size_t i = 0; i < rows.where.size(); ++i) {
     const Predicate& predicate = rows.where[i];
-    if (!AsksForColumn(predicate)) continue;
+    // An index has no entry for a row without the column.
+    if (!predicate.needs_cell()) continue;
     const Result<const FamilySchema*> family = RequireFamily(schema, predicate.family);
     if (!family.ok()) return false;
     Bound& bound = bounds->emplace_back();
