@@ -665,7 +665,11 @@ std::vector<std::string> ClusterMap::Check(Store& store, uint32_t term) {
   if (const Status tended = Tend(store, term); !tended.ok())
     texts.push_back("the map cannot be written: " + tended.text());
   (void)Current(store);
-  const std::vector<MapFault> faults = FindFaults(map_, ClaimsOf(store));
+  std::vector<MapFault> faults = FindFaults(map_, ClaimsOf(store));
+  std::erase_if(faults, [this](const MapFault& fault) {
+    const MapTable* const table = map_.Find(fault.table_id);
+    return table != nullptr && IsOfCursor(table->name);
+  });
   for (const MapFault& fault : faults) {
     if (texts.size() == kFaultsTold) {
       texts.push_back(fmt::format("and more: {} in all", faults.size()));

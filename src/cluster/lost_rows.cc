@@ -8,6 +8,7 @@
 
 #include "base/text/quote.h"
 #include "engine/keys/key_range_set.h"
+#include "engine/state/snapshot_set.h"
 
 namespace cellar {
 std::vector<Tablet> Uncovered(const Tablet& tablet, const KeyRangeSet& owned) {
@@ -48,8 +49,10 @@ Status CheckAllThere(const MapCache& map, uint64_t table_id, std::string_view na
 size_t LostTablets(const MapCache& map) {
   size_t count = 0;
   if (!map.has_lost()) return count;
-  for (const auto& [id, table] : map.tables())
+  for (const auto& [id, table] : map.tables()) {
+    if (IsOfCursor(table.name)) continue;
     for (const MapEntry& entry : table.tablets) count += IsLost(entry.set) ? 1 : 0;
+  }
   return count;
 }
 

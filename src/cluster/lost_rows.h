@@ -27,7 +27,7 @@ std::string LostRowsText(uint64_t set);
 // CLUSTERDOWN if some rows of the table are lost, so that there is no all of it.
 Status CheckAllThere(const MapCache& map, uint64_t table_id, std::string_view name);
 
-// How many tablets of the map are lost. O(1) where none is.
+// How many tablets of the map are lost, but for those that only cursors read. O(1) where none is.
 size_t LostTablets(const MapCache& map);
 // By the owner that is none: what a map says is lost.
 std::map<uint64_t, TabletsByTable> LostOf(const MapCache& map);

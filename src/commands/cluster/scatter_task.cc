@@ -104,7 +104,7 @@ void ScatterTask::ReadFrozen(const Table& frozen) {
   CELLAR_ASSERT(frozen.frozen() && tickets_.empty());
   table_id_ = frozen.id();
   // What a cursor has made has a name that clients do not know.
-  const bool is_inner = frozen.snapshot().starts_with('#');
+  const bool is_inner = IsCursorName(frozen.snapshot());
   table_name_ = is_inner ? frozen.name() : frozen.shown_name();
   if (is_inner) inner_name_ = frozen.shown_name();
   words_[1] += kSnapshotSign + frozen.snapshot();

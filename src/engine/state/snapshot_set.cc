@@ -34,6 +34,12 @@ bool SplitSnapshot(std::string_view word, std::string_view* table, std::string_v
   return true;
 }
 
+bool IsOfCursor(std::string_view word) {
+  std::string_view table;
+  std::string_view snapshot;
+  return SplitSnapshot(word, &table, &snapshot) && IsCursorName(snapshot);
+}
+
 Table* NamedSnapshot::Find(std::string_view table) const {
   const auto found = tables.find(table);
   return found == tables.end() ? nullptr : found->second.get();

@@ -39,6 +39,9 @@ std::string CursorSnapshotName(uint64_t id);
 [[nodiscard]] bool SplitSnapshot(std::string_view word, std::string_view* table,
                                  std::string_view* snapshot);
 
+// Whether that is a table of what a cursor reads: it goes by itself.
+bool IsOfCursor(std::string_view word);
+
 struct NamedSnapshot {
   uint64_t id{0};  // of the numbers that tables have
   std::string keyspace;
