@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "cluster/lost_rows.h"
 #include "engine/keys/key_range_set.h"
-#include "engine/state/snapshot_set.h"
 
 namespace cellar {
 namespace {
@@ -37,6 +36,9 @@ class Ranges {
     range.end = {std::string(end), end.empty()};
     ranges_.push_back(std::move(range));
   }
+  void Add(const Tablets& tablets) {
+    for (const Tablet& tablet : tablets.list()) Add(tablet.begin, tablet.end);
+  }
   KeyRangeSet Take() {
     std::sort(ranges_.begin(), ranges_.end(),
               [](const KeyRange& a, const KeyRange& b) { return a.begin < b.begin; });
@@ -48,6 +50,19 @@ class Ranges {
  private:
   std::vector<KeyRange> ranges_;
 };
+
+// What a set owns of a table, and has not given away, as it says.
+std::vector<Tablet> OwnedOf(const ReportedState& report, uint64_t table_id) {
+  const auto found = report.tablets.find(table_id);
+  if (found == report.tablets.end()) return {};
+  Tablets::Pointer own = found->second;
+  for (const auto& [job, move] : report.state.moves.out()) {
+    if (!move.given || move.table_id != table_id) continue;
+    if (Tablets::Pointer without = WithoutTablet(*own, move.tablet); without != nullptr)
+      own = std::move(without);
+  }
+  return own->list();
+}
 
 class Settler {
  public:
@@ -75,25 +90,10 @@ class Settler {
     settled_.aside.push_back({table_id, std::move(range)});
   }
 
-  // What it owns, and has not given away, as it believes.
   void CollectOwn() {
-    for (const auto& [id, tablets] : in_.report.tablets) {
-      if (IsFrozen(id)) continue;
-      Tablets::Pointer own = tablets;
-      for (const auto& [job, move] : moves().out()) {
-        if (!move.given || move.table_id != id) continue;
-        if (Tablets::Pointer without = WithoutTablet(*own, move.tablet); without != nullptr)
-          own = std::move(without);
-      }
-      own_[id] = own->list();
-    }
+    for (const auto& [id, tablets] : in_.report.tablets)
+      if (in_.tables.contains(id)) own_[id] = OwnedOf(in_.report, id);
   }
-  // Where the rows of snapshots are does not change.
-  bool IsFrozen(uint64_t table_id) const {
-    const MapTable* const table = in_.map.Find(table_id);
-    return table != nullptr && table->name.find(kSnapshotSign) != std::string::npos;
-  }
-
   // Those that have ended have ended at both sets, before either has forgotten it.
   bool Runs(uint64_t job) const {
     const auto found = in_.jobs.find(job);
@@ -278,35 +278,19 @@ class Settler {
                 [&](std::string_view begin, std::string_view end, uint64_t epoch) {
                   if (epoch >= tablet.epoch) elsewhere.Add(begin, end);
                 });
-      const KeyRangeSet others = elsewhere.Take();
-      KeyRangeSet left;
-      for (Tablet& piece : Uncovered(tablet, others)) {
-        KeyRange range;
-        range.begin.bytes = piece.begin;
-        range.end = {piece.end, piece.end.empty()};
-        left.Add(std::move(range));
+      Ranges left;
+      for (Tablet& piece : Uncovered(tablet, elsewhere.Take())) {
+        left.Add(piece.begin, piece.end);
         if (const uint64_t epoch = EpochMapped(table_id, piece); epoch > piece.epoch)
           piece.epoch = epoch + 1;
         kept.push_back(std::move(piece));
       }
-      for (Tablet& piece : Uncovered(tablet, left)) SetAside(table_id, std::move(piece));
+      for (Tablet& piece : Uncovered(tablet, left.Take())) SetAside(table_id, std::move(piece));
     }
-    settled_.changes = settled_.changes || kept != ListOf(table_id);
+    settled_.changes = settled_.changes || kept != OwnedOf(in_.report, table_id);
     Tablets::Pointer made = Tablets::Make(std::move(kept));
     settled_.fits = settled_.fits && made != nullptr;
     settled_.tablets[table_id] = made == nullptr ? Tablets::None() : std::move(made);
-  }
-  // As it is now.
-  std::vector<Tablet> ListOf(uint64_t table_id) const {
-    const auto found = in_.report.tablets.find(table_id);
-    if (found == in_.report.tablets.end()) return {};
-    Tablets::Pointer own = found->second;
-    for (const auto& [job, move] : moves().out()) {
-      if (!move.given || move.table_id != table_id) continue;
-      if (Tablets::Pointer without = WithoutTablet(*own, move.tablet); without != nullptr)
-        own = std::move(without);
-    }
-    return own->list();
   }
 
   const ReturnedSet& in_;
@@ -343,11 +327,8 @@ TabletsByTable UnownedRows(const ReturnedSet& returned, const std::set<uint64_t>
   };
   for (const uint64_t id : table_ids) {
     Ranges owned;
-    const auto add = [&owned](const Tablets& tablets) {
-      for (const Tablet& tablet : tablets.list()) owned.Add(tablet.begin, tablet.end);
-    };
-    add(TabletsOf(returned.report.tablets, id));
-    for (const auto& [number, other] : returned.others) add(TabletsOf(other->tablets, id));
+    owned.Add(TabletsOf(returned.report.tablets, id));
+    for (const auto& [number, other] : returned.others) owned.Add(TabletsOf(other->tablets, id));
     const MapTable* const table = returned.map.Find(id);
     const std::vector<MapEntry> none;
     const std::vector<MapEntry>& mapped = table == nullptr ? none : table->tablets;
@@ -355,18 +336,15 @@ TabletsByTable UnownedRows(const ReturnedSet& returned, const std::set<uint64_t>
       if (IsLost(entry.set) || is_awaited(entry)) owned.Add(entry.begin, entry.end);
     std::vector<Tablet> list;
     for (const Tablet& hole : Uncovered({}, owned.Take())) {
-      KeyRangeSet said;
+      Ranges said;
       std::vector<Tablet> pieces;
       VisitOverlaps(mapped, hole, [&](const MapEntry& entry) {
         Tablet piece{std::max(entry.begin, hole.begin), entry.end, entry.epoch};
         if (piece.end.empty() || (!hole.end.empty() && hole.end < piece.end)) piece.end = hole.end;
-        KeyRange range;
-        range.begin.bytes = piece.begin;
-        range.end = {piece.end, piece.end.empty()};
-        said.Add(std::move(range));
+        said.Add(piece.begin, piece.end);
         pieces.push_back(std::move(piece));
       });
-      for (Tablet& piece : Uncovered(hole, said)) pieces.push_back(std::move(piece));
+      for (Tablet& piece : Uncovered(hole, said.Take())) pieces.push_back(std::move(piece));
       std::sort(pieces.begin(), pieces.end(),
                 [](const Tablet& a, const Tablet& b) { return a.begin < b.begin; });
       list.insert(list.end(), pieces.begin(), pieces.end());
@@ -376,6 +354,29 @@ TabletsByTable UnownedRows(const ReturnedSet& returned, const std::set<uint64_t>
       unowned.emplace(id, std::move(made));
   }
   return unowned;
+}
+
+bool IsWithin(const Settlement& settlement, const ReportedState& report) {
+  const ClusterState& state = settlement.state;
+  if (state.cluster_id != report.state.cluster_id || state.set != report.state.set) return false;
+  for (const auto& [id, tablets] : settlement.tablets) {
+    Ranges had;
+    had.Add(TabletsOf(report.tablets, id));
+    const KeyRangeSet all = had.Take();
+    for (const Tablet& tablet : tablets->list())
+      if (!Uncovered(tablet, all).empty()) return false;
+  }
+  const TabletMoves& before = report.state.moves;
+  for (const auto& [job, move] : state.moves.out())
+    if (const MoveOut* const known = before.FindOut(job); known == nullptr || !(*known == move))
+      return false;
+  return std::all_of(state.moves.in().begin(), state.moves.in().end(), [&](const auto& entry) {
+    MoveIn move = entry.second;
+    const MoveIn* const known = before.FindIn(entry.first);
+    if (known == nullptr) return !move.clear && move.parts == 0 && !move.complete();
+    move.binds = known->binds;
+    return move == *known;
+  });
 }
 
 uint64_t HashOf(const ReportedState& report) {

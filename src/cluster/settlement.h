@@ -52,6 +52,9 @@ struct ReturnedSet {
   const std::map<uint64_t, const ReportedState*>& others;
   const std::set<uint64_t>& closed;  // the own number among them
   const MapCache& map;
+  // Ids of those that set 0 has. Where rows of snapshots are does not change; and what only the set
+  // has was dropped since, of which it will hear.
+  const std::set<uint64_t>& tables;
   const std::map<uint64_t, MoveJob>& jobs;
   uint64_t floor{0};  // all jobs up to it have ended
 };
@@ -63,7 +66,7 @@ struct Settlement {
     friend bool operator==(const Aside&, const Aside&) = default;
   };
   ClusterState state{};
-  // Owned, without what is given away. Of tables of snapshots nothing is said.
+  // Owned, without what is given away; of tables about which something is decided.
   TabletsByTable tablets{};
   std::vector<Aside> aside{};  // rows that it has, and that are not its own any more
   bool changes{false};         // false: it is all as it is
@@ -75,6 +78,9 @@ struct Settlement {
 
 // O(tablets log tablets)
 Settlement Settle(const ReturnedSet& returned);
+// Whether it gives the set nothing that it has not already: what it is told is looked at, for it
+// may be told by who is no director, or wrong.
+bool IsWithin(const Settlement& settlement, const ReportedState& report);
 
 // Of tables of these ids what nobody has, nor is said to be lost already. REQUIRES: there is
 // nothing left to be settled.

@@ -20,7 +20,15 @@
 namespace cellar {
 namespace {
 
-// Also tables that only snapshots have.
+std::set<uint64_t> LiveTables(const Engine& engine) {
+  std::set<uint64_t> ids;
+  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
+       table = engine.FindTableFrom(table->id() + 1))
+    ids.insert(table->id());
+  return ids;
+}
+
+// Also those of snapshots.
 std::set<uint64_t> TablesOf(const MapCache& map, const Engine& engine) {
   std::set<uint64_t> ids;
   for (const auto& [id, table] : map.tables())
@@ -166,24 +174,29 @@ SetSettler::Next SetSettler::Step(uint64_t number, uint64_t set_id,
     Forget(&desk);
     return Wait(std::move(why));
   }
+  // What it sets aside first may take its time.
+  if (desk.told == desk.of && host_.clock().MonotonicMicros() < desk.again_micros)
+    return Wait("it takes what it is to have");
   std::map<uint64_t, const ReportedState*> others;
   if (std::string why = Ask(number, &desk, closed, &others); !why.empty())
     return Wait(std::move(why));
   Services& services = host_.services();
   const MapCache& map = services.cluster_map.Current(store);
+  const std::set<uint64_t> tables = LiveTables(store.engine());
   const ReturnedSet returned{.number = number,
                              .report = report,
                              .others = others,
                              .closed = numbers,
                              .map = map,
+                             .tables = tables,
                              .jobs = services.move_jobs.All(store),
                              .floor = services.move_jobs.Floor(store)};
   Settlement settlement = Settle(returned);
   if (!settlement.fits) return Wait("what it says that it has contradicts itself");
   Next next;
   if (settlement.changes) {
-    if (desk.told != desk.of) Tell(number, settlement);
-    desk.told = desk.of;
+    if (std::exchange(desk.told, desk.of) != desk.of) Tell(number, settlement);
+    desk.again_micros = host_.clock().MonotonicMicros() + kAgainMicros;
     next.kind = Next::Kind::kSettle;
     EncodeSettlement({.of = desk.of, .settlement = std::move(settlement)}, &next.order);
     return next;

@@ -49,10 +49,13 @@ class SetSettler {
   struct Desk {
     std::optional<Lsn> proof{};  // of a record: once it is committed this node has led since
     uint64_t of{0};              // hash of the state that was reported
-    uint64_t told{0};            // ... about which an event tells what is to become of it
+    uint64_t told{0};            // ... of which it was told what it is to have,
+    int64_t again_micros{0};     // and is told again then
     std::map<uint64_t, uint64_t> tickets{};
     std::map<uint64_t, ReportedState> answers{};
   };
+
+  static constexpr int64_t kAgainMicros{1'000'000};
 
   Next Wait(std::string why) const { return {.why = std::move(why)}; }
   // Empty: nothing comes of jobs that could be in the way.

@@ -244,9 +244,6 @@ Status TabletChanges::Settle(const TabletMoves& moves, const TabletsByTable& tab
   ClusterState state = engine.cluster();
   state.moves = moves;
   TabletsByTable all = OwnedTabletsOf(engine);
-  for (const Table* table = engine.FindTableFrom(0); table != nullptr;
-       table = engine.FindTableFrom(table->id() + 1))
-    all.erase(table->id());
   for (const auto& [id, own] : tablets) {
     if (engine.FindTableById(id) == nullptr)
       return Status::Error(ErrorCode::kCorruption, "tablets of a table that is not there");

@@ -61,9 +61,9 @@ class TabletChanges {
   // what was kept of it: jobs that take tablets away from it end. TRYAGAIN, ERR: not all members
   // know of it. REQUIRES: the set is part of a cluster.
   Status OpenAs(uint64_t set_id);
-  // What a set that has come back is to have (cluster/settlement.h): of live tables nothing but
-  // `tablets`, and these moves; where the rows of snapshots are stays. CORRUPTION: that does not
-  // fit. REQUIRES: the set is part of a cluster; no transaction.
+  // What a set that has come back is to have (cluster/settlement.h): of the tables that are named
+  // these tablets, and these moves. CORRUPTION: one is none that has tablets. REQUIRES: the set is
+  // part of a cluster; no transaction.
   Status Settle(const TabletMoves& moves, const TabletsByTable& tablets);
   // The set owns these of `table`, and nothing else of it. ERR: they overlap, or do not ascend.
   Status Assign(Table& table, std::vector<Tablet> tablets);

@@ -212,15 +212,18 @@ class ReturnSimulation final : public LostSimulation {
     }
     if (!is_all) return;
     const auto& jobs = TablesOf(*process).jobs;
+    const std::set<uint64_t> live{kTable};
     const ReturnedSet returned{.number = number,
                                .report = *desk.report,
                                .others = others,
                                .closed = closed,
                                .map = TablesOf(*process).map,
+                               .tables = live,
                                .jobs = jobs,
                                .floor = FloorOf(jobs)};
     Settlement settlement = Settle(returned);
     if (!settlement.fits) broken_ = "what a set says contradicts itself";
+    if (!IsWithin(settlement, *desk.report)) broken_ = "a set is told to have what it has not";
     Spoil(*desk.report, &settlement);
     if (settlement.changes) {
       std::string bytes;
