@@ -832,12 +832,15 @@ void ClusterLinks::AdmitWaiting() {
 
 void ClusterLinks::TendReturns() {
   const auto say = [this](uint64_t set_id, std::string_view order) {
+    bool is_said = false;
     for (const auto& down : downs_) {
       const bool is_its = down->leads() && down->set_id() == set_id;
-      if (is_its && down->known() >= kClusterLinkSettle)
-        down->Say(FrameKind::kMap,
-                  std::string(1, static_cast<char>(MapPart::kSettle)) + std::string(order));
+      if (!is_its || down->known() < kClusterLinkSettle) continue;
+      down->Say(FrameKind::kMap,
+                std::string(1, static_cast<char>(MapPart::kSettle)) + std::string(order));
+      is_said = true;
     }
+    return is_said;
   };
   if (!returns_.OnTick(true, say)) return;
   OnAdmitted();

@@ -58,6 +58,8 @@ class ClusterLinks final : public DirectorDesk,
   void OnTurn();
   void OnTick();
   void OnRoleChanged();
+  // Before the threads of others end, which work for it.
+  void Stop() { returns_.StopSettlement(); }
   CutDesk& cuts() { return cuts_; }
   size_t links() const { return downs_.size() + (up_ == nullptr ? 0 : 1); }
 

@@ -207,6 +207,7 @@ void Server::Stop() {
   FlushAll();
   while (!connections_.empty()) connections_.back()->Close();
   EndIoThreads();
+  command_links_.cluster().Stop();
   services_own_.readers.End();
   services_own_.aggregators.End();
   services_own_.cut_digests.Clear();

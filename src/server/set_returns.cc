@@ -171,8 +171,9 @@ bool SetReturns::Settle(const ReturnVerdict& verdict, const Say& say) {
       case Kind::kWait:
         break;
       case Kind::kSettle:
-        say(set_id, next.order);
-        next.why = "it is told what it is to have";
+        next.why = say(set_id, next.order)
+                       ? "it is told what it is to have"
+                       : "it is of an earlier version, and cannot be told what it is to have";
         break;
       case Kind::kSchema:
         told_[number] = {set_id, next.catalog};
@@ -222,31 +223,36 @@ bool SetReturns::TakeSettlement(std::string_view order) {
   SettlementOrder told;
   if (!DecodeSettlement(order, &told)) return false;
   const bool is_new = !order_ || order_->of != told.of;
-  if (is_open_ || !is_new || told.of != HashOf(Own())) return true;
+  if (is_open_ || !is_new) return true;
+  const ReportedState own = Own();
+  if (told.of != HashOf(own)) return true;
+  if (!IsWithin(told.settlement, own)) return false;
   asides_.Begin(told.settlement.aside);
   order_ = std::move(told);
   return true;
 }
 
+void SetReturns::StopSettlement() {
+  asides_.Stop();
+  order_.reset();
+  refusal_.clear();
+}
+
 void SetReturns::StepSettlement() {
   if (!order_) return;
   Store& store = host_.store();
-  if (is_open_ || order_->of != HashOf(Own())) {
-    asides_.Stop();
-    order_.reset();
-    return;
+  if (is_open_ || order_->of != HashOf(Own())) return StopSettlement();
+  if (store.in_transaction() || asides_.Step()) return;
+  const Settlement& settlement = order_->settlement;
+  const Status done = TabletChanges(store).Settle(settlement.state.moves, settlement.tablets);
+  if (done.ok()) {
+    Log(LogSeverity::kNotice, "This set has what the cluster has decided; others' rows go");
+    return StopSettlement();
   }
-  if (store.in_transaction()) return;
-  const Result<bool> more = asides_.Step();
-  if (more.ok() && *more) return;
-  Status done = more.status();
-  if (done.ok())
-    done = TabletChanges(store).Settle(order_->settlement.state.moves, order_->settlement.tablets);
-  Log(done.ok() ? LogSeverity::kNotice : LogSeverity::kWarning,
-      done.ok() ? "This set has what the cluster has decided; others' rows go"
-                : "What this set is to have cannot be taken: " + done.text());
-  asides_.Stop();
-  order_.reset();
+  if (std::exchange(refusal_, done.text()) != done.text()) {
+    Log(LogSeverity::kWarning,
+        "What this set is to have cannot be taken, which is tried again: " + refusal_);
+  }
 }
 
 bool SetReturns::OnTick(bool directs, const Say& say) {

@@ -48,9 +48,11 @@ class SetReturns {
   // What the director says that this set is to have (EncodeSettlement). False: it is none.
   bool TakeSettlement(std::string_view order);
   // Of the leader of a set, now and then. True: sets were opened, by a record. `say`: tells the
-  // leader of a replica set such an order.
-  using Say = std::function<void(uint64_t set_id, std::string_view order)>;
+  // leader of a replica set such an order; false: it knows of none.
+  using Say = std::function<bool(uint64_t set_id, std::string_view order)>;
   bool OnTick(bool directs, const Say& say);
+  // What it does for that ends here.
+  void StopSettlement();
   // Whether that one has been opened by a record that is not committed yet.
   bool AwaitsCommit(uint64_t set_id) const;
   // Of a replica set that has come back and is to have the changes of the schema: the number of its
@@ -82,6 +84,7 @@ class SetReturns {
   Lsn opened_lsn_{};
   std::optional<SettlementOrder> order_{};  // that this set carries out
   RangeAsides asides_;
+  std::string refusal_;  // why that cannot be logged
   std::vector<std::string> news_;
   uint64_t lineage_{0};
   Lsn schema_seen_{};

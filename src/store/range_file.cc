@@ -43,8 +43,7 @@ Result<bool> RangeFile::Copy(size_t bytes_max) {
 }
 
 WorkerPool::Progress RangeFile::Run(WorkerPool::Turn&) {
-  SnapshotProgress progress;
-  status_ = WriteSnapshot(files_, task_, *state_, &progress).status();
+  status_ = WriteSnapshot(files_, task_, *state_, &progress_).status();
   return WorkerPool::Progress::kDone;
 }
 

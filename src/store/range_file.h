@@ -6,6 +6,7 @@
 // memory of the rows once more, and as much on the disk.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -34,6 +35,8 @@ class RangeFile final : public WorkerPool::Work {
   uint64_t cells() const { return copy_.cells(); }
   // Of the file. REQUIRES: done().
   const Status& status() const { return status_; }
+  // It is not wanted any more: whoever writes it gives up soon.
+  void Cancel() { progress_.cancelled.store(true, std::memory_order_relaxed); }
 
  protected:
   WorkerPool::Progress Run(WorkerPool::Turn& turn) override;
@@ -45,6 +48,7 @@ class RangeFile final : public WorkerPool::Work {
   MutationBuilder mutation_;
   Engine engine_;
   std::optional<StateMachine::StateSnapshot> state_{};
+  SnapshotProgress progress_;
   Status status_{};
 };
 

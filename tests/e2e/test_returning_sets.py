@@ -4,11 +4,14 @@ lost, and told; all else goes on, and nothing has two owners."""
 import glob
 import os
 import random
+import shutil
+import tempfile
 import time
 import unittest
 
-from cellar_server import CellarServer
+from cellar_server import CellarServer, free_ports
 from cluster_sets import pairs
+from replica_sets import Member
 from test_cluster_recover import ReturnTest, cellar
 
 ROUNDS = int(os.environ.get("CELLAR_RETURN_ROUNDS", "2"))
@@ -160,6 +163,99 @@ class Older(OlderCase):
         self.director.run("CPUT", "t", "r50", "g:a", "1", "f:a", "2")
         self.assertEqual("OK", run("FAMILY", "ADD", "u", "g"))
 
+    def test_snapshots_that_are_gone(self):
+        """What it has frozen, and what it has of tables that were dropped since, is no concern of others; it hears of it."""
+        run = self.director.run
+        run("SNAPSHOT", "CREATE", "s", "TABLE", "1", "t")
+        run("TABLE", "CREATE", "u", "SPLIT", "AT", 2, "r20", "r40", "FAMILY", "f")
+        run("CPUT", "u", "r50", "f:a", "x")
+        cursor = run("CSCAN", "t", 0, "SNAPSHOT", "COUNT", 50)[0]
+        self.assertNotEqual("0", cursor)
+        row = self.of_set(2)
+        moment = self.moment()
+        run("SNAPSHOT", "DROP", "s")
+        run("TABLE", "DROP", "u")
+        self.move(row, 1)
+        self.put("moved")
+        self.comes_back(2, moment)
+        self.assertEqual([], self.check())
+        self.everywhere("t", row, "no error: moved")
+        for each in self.sets:
+            self.wait_until(lambda each=each: "NOTABLE" in each[0].refusal("CCOUNT", "u"), lambda each=each: each[0].refusal("CCOUNT", "u"))
+            self.assertIn("NO", each[0].refusal("CCOUNT", "t@s"))
+        self.assertEqual("OK", run("SNAPSHOT", "CREATE", "s", "TABLE", "1", "t"))
+        self.assertEqual(60, self.sets[2][0].run("CCOUNT", "t@s"))
+
+    def test_what_cannot_be_set_aside_yet(self):
+        """It is tried again, and nothing is dropped before; a file that is there is not replaced."""
+        row = self.of_set(2)
+        moment = self.moment()
+        self.move(row, 1)
+        self.put("moved")
+        directory = self.sets[2][0].directory
+        self.sets[2][0].stop()
+        recovered = self.recovered(directory, moment)
+        in_the_way = "cellar-orphan-t-r40-2.snapshot.new"
+        with open(os.path.join(recovered, "cellar-orphan-t-r40.snapshot"), "w", encoding="ascii") as file:
+            file.write("of before")
+        os.mkdir(os.path.join(recovered, in_the_way))
+        back = self.started(recovered, self.sets[0])
+        self.sets[2] = [back]
+        self.wait_until(lambda: "cannot be set aside, which is tried again" in back.server.log(), lambda: back.server.log()[-2000:])
+        self.assertIn("CLUSTERDOWN recovery", back.refusal("CGET", "t", row, "f:a"))
+        self.assertEqual("moved", self.director.run("CGET", "t", row, "f:a"))
+        os.rmdir(os.path.join(back.directory, in_the_way))
+        # One that died has left this.
+        with open(os.path.join(back.directory, in_the_way), "w", encoding="ascii") as file:
+            file.write("a half")
+        self.everywhere("t", row, "no error: moved")
+        self.assertEqual(1, back.server.log().count("cannot be set aside"))
+        names = sorted(os.path.basename(each) for each in glob.glob(os.path.join(back.directory, "cellar-orphan-*")))
+        self.assertEqual(["cellar-orphan-t-r40-2.snapshot", "cellar-orphan-t-r40.snapshot"], names)
+        self.check_served(os.path.join(back.directory, names[0]))
+
+    def test_much_is_set_aside_in_several_files(self):
+        """... while the server is told to end, dies, and goes on."""
+        self.director.run("TABLE", "CREATE", "big", "SPLIT", "AT", 2, "r20", "r40", "FAMILY", "f", "COMPRESS", "none")
+        rows = 1_600
+        with self.director.redis.pipeline(transaction=False) as pipe:
+            for i in range(rows):
+                pipe.execute_command("CPUT", "big", f"r5{i:05}", "f:a", random.randbytes(64 << 10))
+                if i % 100 == 99:
+                    pipe.execute()
+        number = self.owner_of("big", "r50000")
+        moment = self.moment()
+        other = 3 - number if number != 0 else None
+        if other is None:
+            self.skipTest("set 0 has them")
+        self.assertEqual("OK", self.director.run("TABLET", "MOVE", "big", "r50000", "TO", other, "WAIT", 60000))
+        directory = self.sets[number][0].directory
+        self.sets[number][0].stop()
+        back = self.started(self.recovered(directory, moment), self.sets[0])
+        self.sets[number] = [back]
+        files = lambda: sorted(os.path.basename(each) for each in glob.glob(os.path.join(back.directory, "cellar-orphan-*")))
+        for ends in (back.stop, back.server.kill):
+            self.wait_until(lambda: any(name.endswith(".new") for name in files()) or "no error" in back.refusal("TABLE", "LIST"), files)
+            ends()
+            back.server.start()
+        self.wait_until(lambda: "no error" in back.refusal("TABLE", "LIST"), lambda: (files(), back.server.log()[-1500:]))
+        self.assertEqual(rows, self.director.run("CCOUNT", "big"))
+        whole = [name for name in files() if name.endswith(".snapshot")]
+        self.assertGreater(len(whole), 1, files())
+        found = 0
+        for name in whole:
+            folder = tempfile.mkdtemp(prefix="cellar-aside-")
+            self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+            os.link(os.path.join(back.directory, name), os.path.join(folder, "cellar-000001.snapshot"))
+            new = os.path.join(folder, "new")
+            self.assertEqual(0, cellar("--recover", folder, "--until", "now", "--dir", new).returncode)
+            with CellarServer(directory=new) as server:
+                found += server.client().execute_command("CCOUNT", "big")
+        self.assertGreaterEqual(found, rows)
+
+    def owner_of(self, table, row):
+        return int(pairs(self.director.run("TABLET", "ROUTE", table, row))["set"])
+
     def test_two_at_once(self):
         row1, row2 = self.of_set(1), self.of_set(2)
         moment = self.moment()
@@ -244,6 +340,43 @@ class Older(OlderCase):
         for row in values:
             self.director.run("CPUT", "t", row, "f:a", "before")
         self.wait_until(lambda: self.director.run("CCOUNT", "t") == 60, lambda: self.director.run("CCOUNT", "t"))
+
+
+class OlderSetOfThree(OlderCase):
+    """The set comes back with three members, of which any may lead when it takes what it is to have."""
+
+    def test_who_leads_dies_meanwhile(self):
+        row = self.of_set(2)
+        moment = self.moment()
+        self.move(row, 1)
+        self.move(self.of_set(1), 0)
+        self.put("moved")
+        directory = self.sets[2][0].directory
+        self.sets[2][0].stop()
+        recovered = self.recovered(directory, moment)
+        ports = free_ports(3)
+        nodes = [f"127.0.0.1:{port}" for port in ports]
+        members = [Member(self, port, nodes, cluster_join=[self.director.address]) for port in ports]
+        shutil.rmtree(members[0].directory)
+        shutil.copytree(recovered, members[0].directory)
+        # As long as this lies there the leader cannot set aside what it is to.
+        os.mkdir(os.path.join(members[0].directory, "cellar-orphan-t-r40.snapshot.new"))
+        for member in members:
+            member.server.start()
+        leader = self.wait_leader(members)
+        self.assertIs(members[0], leader)
+        self.wait_until(lambda: "cannot be set aside" in leader.server.log(), lambda: (self.check(), leader.server.log()[-1500:]))
+        self.wait_until(lambda: all(member.info("replication").get("master_link_status", "up") == "up" for member in members[1:]), "no followers")
+        self.wait_until(lambda: leader.run("WAIT", 2, 1000) == 2, "they have not all")
+        leader.server.kill()
+        self.sets[2] = members[1:]
+        leader = self.wait_leader(members[1:])
+        self.everywhere("t", row, "no error: moved")
+        self.assertEqual([], self.check())
+        self.assertEqual(["cellar-orphan-t-r40.snapshot"],
+                         [os.path.basename(each) for member in members[1:] for each in glob.glob(os.path.join(member.directory, "cellar-orphan-*"))])
+        members[0].server.start()
+        self.wait_until(lambda: members[0].refusal("CGET", "t", row, "f:a") == "no error: moved", lambda: members[0].refusal("CGET", "t", row, "f:a"))
 
 
 if __name__ == "__main__":

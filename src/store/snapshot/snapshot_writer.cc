@@ -151,6 +151,8 @@ Result<SnapshotEntry> WriteSnapshot(FileSystem& files, const SnapshotTask& task,
           : JoinPath(task.directory,
                      is_named ? task.name + ".new"
                               : FormatFileName(StoreFileKind::kTemporarySnapshot, task.number));
+  // Numbers are not used twice, names are: one may have been left by a process that has died.
+  if (is_named) (void)files.Remove(temporary);
   Result<SnapshotEntry> entry = WriteTemporary(files, temporary, task, state, progress);
   Status status = entry.status();
   if (status.ok() && temporary != path) status = files.Rename(temporary, path);
