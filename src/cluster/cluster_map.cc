@@ -27,15 +27,6 @@ Tablets::Pointer ClaimOf(const Engine& engine, const Table& table) {
   return table.tablets() == nullptr ? Tablets::Whole() : table.shared_tablets();
 }
 
-// from 'm' to 'p', in the words of the table's clients.
-std::string RangeText(const Table* table, const MapFault& fault) {
-  const auto bound = [table](std::string_view encoded) {
-    return Quote(table == nullptr ? std::string(encoded) : TabletBoundText(*table, encoded));
-  };
-  return (fault.begin.empty() ? "from the front" : "from " + bound(fault.begin)) +
-         (fault.end.empty() ? " to the end" : " to " + bound(fault.end));
-}
-
 std::string SaidText(const MapFault::Said& said) {
   return fmt::format("set {} with epoch {}", said.set, said.epoch);
 }
@@ -48,7 +39,7 @@ std::string FaultText(Store& store, const MapCache& map, const MapFault& fault) 
   const std::string name = table != nullptr    ? NameOf(*table)
                            : mapped != nullptr ? mapped->name
                                                : std::string();
-  std::string where = name + " " + RangeText(table, fault);
+  std::string where = name + " " + TabletRangeText(table, fault.begin, fault.end);
   switch (fault.kind) {
     case Kind::kHole:
       return "hole: " + where;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/os/log.h"
-#include "base/text/quote.h"
 #include "commands/cluster/cluster_part.h"
 #include "commands/session/services.h"
 #include "replica/replication.h"
@@ -34,15 +33,6 @@ std::set<uint64_t> TablesOf(const MapCache& map, const Engine& engine) {
   for (const auto& [id, table] : map.tables())
     if (engine.FindTableById(id) != nullptr || engine.FindFrozenById(id) != nullptr) ids.insert(id);
   return ids;
-}
-
-std::string RangeText(const Table& table, const Tablet& range) {
-  const auto bound = [&table](const std::string& encoded) {
-    return Quote(TabletBoundText(table, encoded));
-  };
-  return fmt::format("{}/{} from {} to {}", table.keyspace(), table.name(),
-                     range.begin.empty() ? std::string("the front") : bound(range.begin),
-                     range.end.empty() ? std::string("the end") : bound(range.end));
 }
 
 }  // namespace
@@ -140,9 +130,9 @@ void SetSettler::Tell(uint64_t number, const Settlement& settlement) {
     const auto& [table_id, range] = settlement.aside[i];
     const Table* const table = store.TableById(table_id);
     if (table == nullptr) continue;
-    const std::string what =
-        fmt::format("set {} has come back with {}, which is not its own any more", number,
-                    RangeText(*table, range));
+    const std::string what = fmt::format(
+        "set {} has come back with {}/{} {}, which is not its own any more", number,
+        table->keyspace(), table->name(), TabletRangeText(table, range.begin, range.end));
     const std::string name =
         RangeFileName(table->keyspace(), table->name(), TabletBoundText(*table, range.begin));
     Log(LogSeverity::kWarning, what);

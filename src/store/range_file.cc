@@ -10,14 +10,18 @@
 namespace cellar {
 namespace {
 
-constexpr size_t kNameBytesMax{60};  // of a table, and of a start
+// Of what comes of each text: file systems take names of 255 bytes.
+constexpr size_t kPartBytesMax{60};
 
 void AppendSafe(std::string_view text, std::string* to) {
-  for (const char c : text.substr(0, kNameBytesMax)) {
+  std::string part;
+  for (const char c : text) {
     const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                           (c >= '0' && c <= '9') || c == '_' || c == '.';
-    *to += is_plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    part += is_plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    if (part.size() >= kPartBytesMax) break;
   }
+  *to += part.substr(0, kPartBytesMax);
 }
 
 }  // namespace

@@ -107,6 +107,14 @@ std::string TabletBoundText(const Table& table, std::string_view bound) {
   return DecodeFirstComponents(table.schema().key, bound).value_or(std::string(bound));
 }
 
+std::string TabletRangeText(const Table* table, std::string_view begin, std::string_view end) {
+  const auto bound = [table](std::string_view encoded) {
+    return Quote(table == nullptr ? std::string(encoded) : TabletBoundText(*table, encoded));
+  };
+  return (begin.empty() ? "from the front" : "from " + bound(begin)) +
+         (end.empty() ? " to the end" : " to " + bound(end));
+}
+
 Status CheckGroups(const TableSchema& schema, std::string_view bound) {
   const uint32_t components = schema.placement.colocate;
   if (components == 0) return Status::Ok();

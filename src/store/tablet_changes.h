@@ -23,6 +23,8 @@ class Store;
 Result<std::string> EncodeTabletBound(const TableSchema& schema, std::string_view text);
 // That bound as text. Empty: the front, or the end, of the table.
 std::string TabletBoundText(const Table& table, std::string_view bound);
+// "from 'm' to 'p'", in the words of its clients; of a table that is not there (null) as encoded.
+std::string TabletRangeText(const Table* table, std::string_view begin, std::string_view end);
 
 // Why clients change nothing in the cluster's keyspace.
 Status ClusterKeeps();
