@@ -139,7 +139,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test test-threads test-debug test-follower test-cluster unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy alone \
-  check crash crash-feeds faults-set bench bench-replica bench-set bench-cluster bench-cuts bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-threads bench-tls \
+  check crash crash-feeds faults-set bench bench-replica bench-set bench-cluster bench-cuts bench-tablets bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-threads bench-tls \
   bench-btree bench-durability bench-instructions compare pictures \
   manual install deb clean help demo demo-set demo-cluster library FORCE
 
@@ -430,6 +430,10 @@ bench-cluster: build/cellar
 ## bench-cuts     what a cut a second over three sets costs those who write
 bench-cuts: build/cellar
 	@$(PYTHON) tools/bench/cuts.py $(BENCH_OPTIONS)
+
+## bench-tablets  what a table over three sets costs beside one set: points, scans, two owners
+bench-tablets: build/cellar
+	@$(PYTHON) tools/bench/tablets.py $(BENCH_OPTIONS)
 
 ## bench-feeds    what feeds cost, XREAD beside redis-server, from a write to its reader
 bench-feeds: build/cellar

@@ -19,34 +19,14 @@ import time
 
 import redis
 
-import servers
-from replica import until
+from clusters import cluster
 
 WORDS = ["CPUT", "t", "__rand_int__", "f:x", "v" * 16]
 BOUNDS = [f"{place:012}" for place in range(100_000, 1_200_000, 100_000)]
 
 
-def works(client, *words):
-    try:
-        return client.execute_command(*words)
-    except redis.ResponseError:
-        return False
-
-
-def cluster(binary):
-    nodes = [servers.Server("cellar", log="everysec", pin=False, binary=binary) for _ in range(3)]
-    for each in nodes:
-        each.options += ["--cluster-nodes", f"127.0.0.1:{each.port}"]
-        if each is not nodes[0]:
-            each.options += ["--cluster-join", f"127.0.0.1:{nodes[0].port}"]
-        each.start()
-    head = nodes[0].client()
-    until(lambda: works(head, "CLUSTER", "INIT"))
-    for each in nodes[1:]:
-        until(lambda each=each: works(head, "CLUSTER", "ADMIT", f"127.0.0.1:{each.port}"))
-    until(lambda: all(len(each.client().execute_command("CLUSTER", "SETS")) == 3 for each in nodes))
-    head.execute_command("CLUSTER", "CONFIG", "SET", "tablet-balance", "no")
-    head.execute_command("TABLE", "CREATE", "t", "SPLIT", "AT", len(BOUNDS), *BOUNDS, "FAMILY", "f")
+def with_table(nodes):
+    nodes[0].client().execute_command("TABLE", "CREATE", "t", "SPLIT", "AT", len(BOUNDS), *BOUNDS, "FAMILY", "f")
     return nodes
 
 
@@ -99,7 +79,7 @@ def main():
     parser.add_argument("--commands", type=int, default=400_000)
     parser.add_argument("--binary")
     options = parser.parse_args()
-    nodes = cluster(options.binary)
+    nodes = with_table(cluster(3, options.binary))
     try:
         rows = own_rows(nodes[1], 200)
         p99(nodes[1].port, options.commands)
