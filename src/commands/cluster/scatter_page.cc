@@ -70,10 +70,15 @@ bool ScatterPage::Read(PagePart* part, bool tells_place) {
   if (!reader.Bulk(&cursor) || !reader.Array(&part->rows)) return false;
   part->cursor = cursor;
   part->rows_begin = reader.position();
+  const std::string_view bytes = part->bytes;
+  // Rows are passed on as they are. They are gone through only where something is behind them.
+  if (elements == 2) {
+    part->rows_end = bytes.size();
+    return part->rows > 0 || part->rows_begin == bytes.size();
+  }
   for (uint64_t i = 0; i < part->rows; ++i)
     if (!reader.Skip()) return false;
   part->rows_end = reader.position();
-  const std::string_view bytes = part->bytes;
   if (shape_.stats) {
     const size_t begin = reader.position();
     if (!reader.Skip() || !stats_.Add(bytes.substr(begin, reader.position() - begin))) return false;
