@@ -120,7 +120,7 @@ Status EntryLink::OnReplies(CallBodyReader body) {
       client->OnKeyspace(client->told_.keyspace);
     }
     if (client->calls_.empty()) all_busy_ = false;
-    TakeReply(client, reply.bytes, true, reply.lsn);
+    TakeReply(client, reply.bytes, static_cast<size_t>(reply.count), reply.lsn);
     GiveBackIfDue(client);
   }
   return body.ok() ? Status::Ok() : Status::Error(ErrorCode::kCorruption, "no replies");
@@ -134,7 +134,7 @@ Status EntryLink::OnMore(CallBodyReader body) {
     CallClient* const client = Find(channel);
     if (client == nullptr) continue;
     RETURN_IF_ERROR(client->calls_.Begun(number));
-    TakeReply(client, bytes, false, {});
+    TakeReply(client, bytes, 0, {});
   }
   return body.ok() ? Status::Ok() : Status::Error(ErrorCode::kCorruption, "no part of a reply");
 }
@@ -195,9 +195,9 @@ Status EntryLink::OnUnblocks(CallBodyReader body) {
   return body.ok() ? Status::Ok() : Status::Error(ErrorCode::kCorruption, "nobody is unblocked");
 }
 
-void EntryLink::TakeReply(CallClient* client, std::string_view bytes, bool whole, Lsn lsn) {
+void EntryLink::TakeReply(CallClient* client, std::string_view bytes, size_t calls, Lsn lsn) {
   client->uncredited_ += bytes.size();
-  client->OnReply(bytes, whole, lsn);
+  client->OnReply(bytes, calls, lsn);
   if (client->uncredited_ > 0 && !client->owed_) {
     client->owed_ = true;
     owed_.push_back(client);

@@ -35,9 +35,9 @@ class CallClient {
   CallClient& operator=(const CallClient&) = delete;
   virtual ~CallClient();
 
-  // Bytes of what it is answered next. `whole`: the calls are answered with them, and the replies
-  // depend on `lsn`; else they are a part of one reply.
-  virtual void OnReply(std::string_view bytes, bool whole, Lsn lsn) = 0;
+  // Bytes of what it is answered next: the replies to so many of its oldest calls, which depend on
+  // `lsn`, or, with 0 of them, a part of one reply.
+  virtual void OnReply(std::string_view bytes, size_t calls, Lsn lsn) = 0;
   // What it was asked last concerns what another set has; OnMoved comes, or OnUnknown.
   virtual void OnOtherSet() {}
   // The channel is gone, and what its session knew (watches). Nothing of the requests was done.
@@ -155,7 +155,7 @@ class EntryLink {
   Status OnMoves(CallBodyReader body);
   Status OnWritten(CallBodyReader body);
   Status OnUnblocks(CallBodyReader body);
-  void TakeReply(CallClient* client, std::string_view bytes, bool whole, Lsn lsn);
+  void TakeReply(CallClient* client, std::string_view bytes, size_t calls, Lsn lsn);
   // What has moved is given back if the time has come.
   void GiveBackIfDue(CallClient* client);
   void End(CallClient* client, CallFate fate);

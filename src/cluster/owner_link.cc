@@ -60,9 +60,25 @@ Status OwnerLink::OnChannels(CallBodyReader body) {
   return body.ok() ? Status::Ok() : Wrong("no channel");
 }
 
+size_t OwnerLink::LookAhead(CallBodyReader* ahead) {
+  Call call;
+  size_t seen = 0;
+  while (seen < kAheadMax && ahead->NextCall(&call)) {
+    ++seen;
+    const Channel* const channel = Find(call.channel);
+    if (channel != nullptr && channel->servant != nullptr)
+      servants_.LookAhead(*channel->servant, call.text);
+  }
+  servants_.LookedAhead();
+  return seen;
+}
+
 Status OwnerLink::OnCalls(CallBodyReader body) {
   Call call;
-  while (body.NextCall(&call)) {
+  CallBodyReader ahead = body;
+  size_t seen = 0;
+  for (; body.NextCall(&call); --seen) {
+    if (seen == 0) seen = LookAhead(&ahead);
     Channel* const channel = Find(call.channel);
     if (channel == nullptr) return Wrong("a call on no channel");
     if (call.number != channel->received + 1) return Wrong("a call that is not its turn");

@@ -72,6 +72,13 @@ class CallServants {
  public:
   virtual ~CallServants() = default;
   virtual std::unique_ptr<CallServant> MakeServant(const CallIdentity& identity) = 0;
+  // Calls that are about to be carried out one behind the other, as far as they may be. Nothing
+  // happens but that what they will read may be fetched. LookedAhead: those were all.
+  virtual void LookAhead(const CallServant& servant, std::string_view text) {
+    (void)servant;
+    (void)text;
+  }
+  virtual void LookedAhead() {}
 };
 
 class OwnerLink {
@@ -100,6 +107,8 @@ class OwnerLink {
   static constexpr size_t kChannelsMax{128 << 10};
   // A part of a reply goes ahead when it is so long.
   static constexpr size_t kPartBytes{64 << 10};
+  // So many calls are looked at together.
+  static constexpr size_t kAheadMax{32};
   struct Queued {
     uint8_t flags;
     std::string text;
@@ -126,6 +135,8 @@ class OwnerLink {
   Status OnCredits(CallBodyReader body);
   Status OnUnblocks(CallBodyReader body);
   Channel* Find(uint64_t number);
+  // Looks at the next calls; how many they are.
+  size_t LookAhead(CallBodyReader* ahead);
   // Carries the call out if it may be now. False: it waits.
   bool Try(Channel* channel, std::string_view text, uint8_t flags);
   void NoteEnd(Channel* channel);

@@ -86,7 +86,8 @@ CommandLinks::CommandLinks(Host& host, ReplicationHost& dialler)
           [this](uint64_t set) { return LateText(set); })),
       mover_(std::make_unique<TabletMover>(host)),
       homes_(std::make_unique<FeedHomes>(host)),
-      tracked_sets_(std::make_unique<TrackedSets>()) {}
+      tracked_sets_(std::make_unique<TrackedSets>()),
+      prefetch_(host) {}
 
 CommandLinks::~CommandLinks() = default;
 
@@ -99,14 +100,21 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
                          Doing doing) const {
   // What another node has passed on is not passed on once more.
   const bool is_own = static_cast<const ConnectedSession&>(session).connection != nullptr;
+  routed_.reset();
   if (!is_own || set() == nullptr) return false;
   const PassedClient* const client = ClientOf(session);
   if (host_.routes()) {
     // Inside MULTI it is refused, here as anywhere.
     if (command.Is(CommandRole::kWatch) && session.in_multi()) return false;
     const bool queues = session.in_multi() && !command.Has(kImmediate);
-    const CommandRoute route = queues ? CommandRoute() : Route(session, command, args);
+    if (queues) {
+      routed_.emplace();
+    } else {
+      routed_ = Routed{args, Route(session, command, args)};
+    }
+    const CommandRoute& route = routed_->route;
     if (IsAway(route)) return !IsScattered(route, command);
+    if (client != nullptr && GoesBeside(*client, session, command, route)) return true;
     // What was watched is not known any more, wherever that was.
     if (EndsWatched(session, command) && LostWatches(session, client)) return true;
   }
@@ -144,6 +152,15 @@ bool CommandLinks::Scatters(const Session& session, const CommandEntry& command,
   const bool queues = session.in_multi() && !command.Has(kImmediate);
   return is_own && !queues && host_.routes() && ScatterCommands::Takes(command) &&
          IsScattered(Route(session, command, args), command);
+}
+
+CommandRoute CommandLinks::TakeRoute(const Session& session, const CommandEntry& command,
+                                     Arguments args) {
+  const bool is_known =
+      routed_ && routed_->args.data() == args.data() && routed_->args.size() == args.size();
+  CommandRoute route = is_known ? std::move(routed_->route) : Route(session, command, args);
+  routed_.reset();
+  return route;
 }
 
 CommandHandler CommandLinks::scatterer() const { return &ScatterCommands::Begin; }
@@ -219,7 +236,7 @@ CommandPassing::Outcome CommandLinks::TryPass(PassedClient* client, const Comman
     return Wait(
         client, [&] { return LateText(*client, kOwnSet, doing); }, error);
   if (EndsWatched(session, command) && LostWatches(session, client)) return EndWatches(client);
-  CommandRoute route = host_.routes() ? Route(session, command, args) : CommandRoute();
+  CommandRoute route = host_.routes() ? TakeRoute(session, command, args) : CommandRoute();
   if (route.Is(CommandRoute::Kind::kSeveral) || route.Is(CommandRoute::Kind::kLost)) {
     *error = std::move(route.error);
     return Outcome::kRefused;
@@ -236,7 +253,7 @@ CommandPassing::Outcome CommandLinks::TryPass(PassedClient* client, const Comman
   }
   const bool watches_here = session.transaction != nullptr && !session.transaction->watches.empty();
   if (is_exec && watches_here) return EndWatches(client);
-  return PassTo(IsAway(route) ? route.set : kOwnSet, session, command, args, doing, error);
+  return PassTo(route, session, command, args, doing, error);
 }
 
 // What is under way knows of no watches any more.
@@ -249,9 +266,10 @@ CommandPassing::Outcome CommandLinks::EndWatches(PassedClient* client) {
   return Outcome::kNull;
 }
 
-CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
+CommandPassing::Outcome CommandLinks::PassTo(const CommandRoute& route, Session& session,
                                              const CommandEntry& command, Arguments args,
                                              Doing doing, std::string* error) {
+  const uint64_t set = IsAway(route) ? route.set : kOwnSet;
   PassedClient* const client = ClientOf(session);
   const bool is_exec = command.Is(CommandRole::kExec);
   const auto late = [&] { return LateText(*client, set, doing); };
@@ -264,13 +282,16 @@ CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
     if (!redirects) return Wait(client, late, error);
   }
   PassedChannel& channel = client->ChannelTo(set);
-  if (client->under_way() && client->current() != &channel) {
+  const bool beside = MayGoBeside(client, session, command, route);
+  if (!client->MayGo(channel, beside)) {
     Hold(client);
     return Outcome::kWaits;
   }
-  EntryEnd* const end = LinkTo(set);
-  const bool may_pass = end != nullptr && end->entry().MayPass(channel);
-  if (may_pass && !end->entry().MakeRoom(channel)) {
+  // What is under way there goes on by that link; if it leads to an owner no more, it comes back.
+  EntryLink* const link =
+      !channel.calls().empty() ? channel.link() : AnyLinkTo(set == kOwnSet ? own_set() : set);
+  const bool may_pass = link != nullptr && link->MayPass(channel);
+  if (may_pass && !link->MakeRoom(channel)) {
     const Outcome outcome = Wait(client, late, error);
     if (outcome == Outcome::kRefused)
       *error = "TRYAGAIN too many clients have commands under way at the leader";
@@ -278,8 +299,8 @@ CommandPassing::Outcome CommandLinks::PassTo(uint64_t set, Session& session,
   }
   // A leader may send calls back again and again: that ends, too.
   if (!may_pass || IsLate(*client)) return Wait(client, late, error);
-  client->SetCurrent(&channel);
-  PutCall(&end->entry(), &channel, session, command, args, doing);
+  client->Goes(&channel, beside);
+  PutCall(link, &channel, session, command, args, doing);
   session.switches.waits_elsewhere = session.switches.waits_elsewhere || command.Has(kBlocking);
   // What waits for others may do so for ever, and nothing is to be held back for as long, nor
   // behind it.
@@ -318,9 +339,22 @@ bool CommandLinks::IsFull(const PassedClient& client, bool is_exec) const {
   if (!client.under_way()) return false;
   if (is_exec || client.transaction != nullptr || client.skips) return true;
   if (client.names_away.size() >= kNamesAwayMax) return true;
-  const PassedChannel& channel = *client.current();
-  if (channel.calls().bytes() > kClientBytesMax) return true;
-  return channel.link() != nullptr && channel.link()->call_bytes() > kLinkBytesMax;
+  if (client.order.has_back()) return true;
+  const auto is_link_full = [](const PassedChannel& channel) {
+    return channel.link() != nullptr && channel.link()->call_bytes() > kLinkBytesMax;
+  };
+  if (client.order.empty()) {
+    const PassedChannel& channel = *client.current();
+    return channel.calls().bytes() > kClientBytesMax || is_link_full(channel);
+  }
+  size_t bytes = client.order.kept_bytes();
+  bool is_full = false;
+  for (const auto& channel : client.channels()) {
+    if (channel->calls().empty()) continue;
+    bytes += channel->calls().bytes();
+    is_full = is_full || is_link_full(*channel);
+  }
+  return is_full || bytes > kClientBytesMax;
 }
 
 void CommandLinks::PutCall(EntryLink* link, PassedChannel* channel, const Session& session,
@@ -383,7 +417,10 @@ bool CommandLinks::IsLate(const PassedClient& client) const {
          now() - client.since_micros >= host_.services().config.cluster_wait * 1000;
 }
 
-bool CommandLinks::waits() const { return !waiting_.empty() || asks_->waits() || mover_->busy(); }
+bool CommandLinks::waits() const {
+  return !waiting_.empty() || !sent_back_.empty() || !unsent_.empty() || asks_->waits() ||
+         mover_->busy();
+}
 
 bool CommandLinks::HoldsBack(Session& session) {
   PassedClient* const client = ClientOf(session);
@@ -452,7 +489,7 @@ void CommandLinks::OnRunsHere(Session& session, const CommandEntry& command) {
 
 uint64_t CommandLinks::AskToUnblock(Session& session, UnblockReason reason) {
   PassedClient* const client = ClientOf(session);
-  if (client == nullptr || !client->under_way()) return 0;
+  if (client == nullptr || !client->under_way() || !client->order.empty()) return 0;
   PassedChannel* const channel = client->current();
   const auto end = std::find_if(entries_.begin(), entries_.end(), [channel](const auto& each) {
     return &each->entry() == channel->link();
@@ -523,6 +560,10 @@ std::unique_ptr<CallServant> CommandLinks::MakeServant(const CallIdentity& ident
                                           servant_id_++, caller_, identity);
 }
 
+void CommandLinks::LookAhead(const CallServant& servant, std::string_view text) {
+  static_cast<const CommandServant&>(servant).LookAhead(text, &prefetch_);
+}
+
 void CommandLinks::OnTurn(Lsn released) {
   released_ = released;
   UpdateRoutes();
@@ -535,6 +576,7 @@ void CommandLinks::OnTurn(Lsn released) {
     listeners.Tell(host_, MapOf(host_));
   tracked_sets_->OnTurn(host_, asker_);
   asks_->OnTurn();
+  AskAllAgain();
   for (const auto& end : owners_) end->OnTurn();
   for (const auto& end : entries_) end->OnTurn();
   local_->OnTurn();
@@ -575,6 +617,7 @@ void CommandLinks::OnTick() {
   memory_bytes_ = CountMemory();
   const bool closes_idle = now() >= idle_micros_;
   if (closes_idle) idle_micros_ = now() + kIdleMicros;
+  if (closes_idle) local_->entry().CloseIdle();
   for (const auto& end : entries_) {
     if (closes_idle) end->entry().CloseIdle();
     if (!end->dead() && end->IsIdle(now())) end->Fail("nothing is passed on");
@@ -596,6 +639,8 @@ bool CommandLinks::answers_first() const {
 void CommandLinks::OnPoll() {
   WakeAll();
   asks_->OnTurn();
+  AskAllAgain();
+  SendUnsent();
 }
 
 void CommandLinks::ForEachSession(const std::function<void(Session&)>& visit) {

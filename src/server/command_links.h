@@ -7,11 +7,13 @@
 //                                          (entry)               (owner)      a session
 //
 // One connection for each pair of nodes, dialled by the entry when it has something to pass on, and
-// filled once a turn. A command that finds no link, no leader or nobody who has its rows waits: it
-// stays in the client's input and is tried again, cluster-wait milliseconds long. So what has been
-// sent on has been sent to a leader, and what becomes of it when that one is lost
-// cluster/call_queue.h says. Who leads another set is a guess (cluster/set_targets.h), and so is
-// who has the rows: the owner sends back what it has not.
+// filled once a turn. Commands of single rows of one client are under way at several sets at a time
+// (passed_client.h); one for the own set then goes behind them by the link of this node to itself.
+// A command that finds no link, no leader or nobody who has its rows waits: it stays in the
+// client's input and is tried again, cluster-wait milliseconds long. So what has been sent on has
+// been sent to a leader, and what becomes of it when that one is lost cluster/call_queue.h says.
+// Who leads another set is a guess (cluster/set_targets.h), and so is who has the rows: the owner
+// sends back what it has not.
 //
 // A connection sees its own writes: what a reply depended on is remembered, and a later read that
 // this node would answer from an older state is passed on as well. What only this node can answer
@@ -37,6 +39,7 @@
 #include "cluster/set_targets.h"
 #include "commands/cluster/command_route.h"
 #include "commands/dispatch/command_passing.h"
+#include "commands/dispatch/row_prefetch.h"
 #include "commands/session/host.h"
 #include "commands/session/remote_calls.h"
 #include "commands/session/transaction.h"
@@ -151,6 +154,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
 
   // --- CallServants, CommandServantHost
   std::unique_ptr<CallServant> MakeServant(const CallIdentity& identity) override;
+  void LookAhead(const CallServant& servant, std::string_view text) override;
+  void LookedAhead() override { prefetch_.Flush(); }
   void AddServant(CommandServant* servant) override { servants_.push_back(servant); }
   void RemoveServant(CommandServant* servant) override { std::erase(servants_, servant); }
   Lsn released() const override { return released_; }
@@ -167,6 +172,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   bool IsFull(const PassedClient& client, bool is_exec) const;
   void NoteReadAway(PassedClient* client, Session& session, const CommandEntry& command,
                     Arguments args);
+  // The route that Takes has just found for that command; found now, if that was another one.
+  CommandRoute TakeRoute(const Session& session, const CommandEntry& command, Arguments args);
   // Where the command goes to; of EXEC, with what its client watches.
   CommandRoute Route(const Session& session, const CommandEntry& command, Arguments args) const;
   // Whether that is not this set's to answer.
@@ -178,11 +185,34 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   Outcome EndWatches(PassedClient* client);
   // Rows are those of several sets, or no more.
   void UpdateRoutes();
+  // --- command_links_beside.cc: several sets carry out commands of one client at a time
+  // Whether it is such a command, of a session without anything that minds.
+  static bool IsPlain(const PassedClient& client, const Session& session,
+                      const CommandEntry& command);
+  // Of a row of the own set, which this node leads: whether it goes behind what is under way
+  // elsewhere, by the link to itself, instead of waiting for that.
+  bool GoesBeside(const PassedClient& client, const Session& session, const CommandEntry& command,
+                  const CommandRoute& route) const;
+  // Whether it may be under way beside what is, and others beside it.
+  bool MayGoBeside(PassedClient* client, const Session& session, const CommandEntry& command,
+                   const CommandRoute& route);
+  void NoteBack(PassedClient* client);
+  void NoteUnsent(PassedClient* client);
+  // It leaves, or has nothing under way any more.
+  void ForgetBeside(PassedClient* client);
+  // Replies that others were to join leave.
+  void SendUnsent();
+  // What was sent back is asked again, once nothing else of its client is under way.
+  void AskAllAgain();
+  void AskAgain(PassedClient* client);
+  // The oldest of it. False: not now.
+  bool AskOneAgain(PassedClient* client);
+
   // The link to who leads the own set; null: there is none yet.
   EntryEnd* LeaderLink();
   // To who may lead that one; `set` may be kOwnSet.
   EntryEnd* LinkTo(uint64_t set);
-  // For what may be asked of the own set too: where this node leads it, of itself.
+  // For what may be asked of the own set, by its number, too: where this node leads it, of itself.
   EntryLink* AnyLinkTo(uint64_t set);
   // To that node, which may lead nothing.
   EntryLink* LinkToNode(uint64_t node);
@@ -197,8 +227,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   Outcome Wait(PassedClient* client, const std::function<std::string()>& late, std::string* error);
   Outcome TryPass(PassedClient* client, const CommandEntry& command, Arguments args, Doing doing,
                   std::string* error);
-  Outcome PassTo(uint64_t set, Session& session, const CommandEntry& command, Arguments args,
-                 Doing doing, std::string* error);
+  Outcome PassTo(const CommandRoute& route, Session& session, const CommandEntry& command,
+                 Arguments args, Doing doing, std::string* error);
   static void PutCall(EntryLink* link, PassedChannel* channel, const Session& session,
                       const CommandEntry& command, Arguments args, Doing doing);
   static void PutTransaction(const TransactionState& transaction, std::string* text);
@@ -232,8 +262,17 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   std::unique_ptr<TrackedSets> tracked_sets_;
   SetTargets targets_;
   std::vector<PassedClient*> waiting_;
+  std::vector<PassedClient*> sent_back_;  // clients some of whose calls have to be asked again
+  std::vector<PassedClient*> unsent_;     // ... whose replies wait a moment for those behind them
+  // Of the command that was looked at last.
+  struct Routed {
+    Arguments args;
+    CommandRoute route;
+  };
+  mutable std::optional<Routed> routed_;
   std::map<uint64_t, Unblocked> unblockings_;  // by ticket
   uint64_t unblocking_last_{0};                // ticket
+  RowPrefetch prefetch_;                       // of calls of other nodes
   CallingNode caller_;                         // of the link that is making a servant
   uint64_t servant_id_{uint64_t{1} << 48};
   size_t next_servant_{0};

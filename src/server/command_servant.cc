@@ -18,6 +18,7 @@
 #include "commands/cluster/cursor_scan.h"
 #include "commands/cluster/tracked_sets.h"
 #include "commands/dispatch/dispatch.h"
+#include "commands/dispatch/row_prefetch.h"
 #include "commands/session/parsed_command.h"
 #include "commands/session/services.h"
 #include "commands/session/transaction.h"
@@ -68,41 +69,54 @@ CallServant::Readiness CommandServant::MayExecute(std::string_view text, uint8_t
   if ((flags & kCallHere) != 0) return Readiness::kNow;
   if (set->is_witness()) return Readiness::kNever;
   if (!set->open()) return set->set().leads() ? Readiness::kLater : Readiness::kNever;
-  if (host_.routes() && !IsOwners(text)) return Readiness::kOtherSet;
-  if (host_.routes() && SchemaWaits(text)) return Readiness::kLater;
+  if (host_.routes()) {
+    const Look look = LookAt(text);
+    if (!look.is_owners) return Readiness::kOtherSet;
+    if (WaitsForSchema(look.schema_waits)) return Readiness::kLater;
+  }
   if (session_.output.size() - head_ >= Session::kOutputPauseBytes) return Readiness::kLater;
   const bool writes = (flags & kCallWrites) != 0;
   if (host_.all_paused() || (writes && host_.writes_paused())) return Readiness::kLater;
   return set->may_append() ? Readiness::kNow : Readiness::kLater;
 }
 
-// As long as at the client's own node; then the store refuses it.
-bool CommandServant::SchemaWaits(std::string_view text) {
-  bool waits = false;
-  (void)VisitCall(text, [&](std::span<const std::string_view> words, bool) {
-    const CommandEntry* const command = CommandOf(words);
-    waits = waits || (command != nullptr && !WhySchemaWaits(host_, *command).empty());
-  });
+bool CommandServant::WaitsForSchema(bool schema_waits) {
+  if (!schema_waits && schema_since_micros_ == 0) [[likely]]
+    return false;
   const int64_t now = host_.clock().MonotonicMicros();
-  if (!waits || schema_since_micros_ == 0) schema_since_micros_ = waits ? now : 0;
-  return waits && now - schema_since_micros_ < host_.services().config.cluster_wait * 1000;
+  if (!schema_waits || schema_since_micros_ == 0) schema_since_micros_ = schema_waits ? now : 0;
+  return schema_waits && now - schema_since_micros_ < host_.services().config.cluster_wait * 1000;
 }
 
 // Of several commands, each: an EXEC is carried out whole or not at all.
-bool CommandServant::IsOwners(std::string_view text) const {
-  bool owns = true;
+CommandServant::Look CommandServant::LookAt(std::string_view text) const {
+  Look look;
   bool is_piece = false;
-  std::string keyspace = session_.keyspace;
-  const Status read = VisitCall(text, [&](std::span<const std::string_view> words, bool) {
+  std::optional<std::string> selected;
+  const Status read = VisitCall(text, [&](std::span<const std::string_view> words, bool last) {
+    const CommandEntry* const command = CommandOf(words);
+    look.schema_waits =
+        look.schema_waits || (command != nullptr && !WhySchemaWaits(host_, *command).empty());
     // Whether it has the rows of a piece, whoever carries it out asks.
     const bool in_piece = std::exchange(is_piece, CallPiece::Is(words));
     if (is_piece || in_piece) return;
-    const CommandEntry* const command = CommandOf(words);
     if (command == nullptr || !command->Takes(words.size())) return;
-    owns = owns && BelongsToOwnSet(host_, keyspace, *command, words);
-    FollowSelect(host_.store(), *command, words, &keyspace);
+    const std::string& keyspace = selected ? *selected : session_.keyspace;
+    look.is_owners = look.is_owners && BelongsToOwnSet(host_, keyspace, *command, words);
+    if (last) return;
+    if (!selected) selected = session_.keyspace;
+    FollowSelect(host_.store(), *command, words, &*selected);
   });
-  return read.ok() && owns;
+  look.is_owners = look.is_owners && read.ok();
+  return look;
+}
+
+void CommandServant::LookAhead(std::string_view text, RowPrefetch* prefetch) const {
+  prefetch->Begin(session_);
+  // Of several commands, none: they are rare.
+  (void)VisitCall(text, [&](std::span<const std::string_view> words, bool last) {
+    if (last && !session_.ended()) prefetch->Add(host_.services().commands.Find(words[0]), words);
+  });
 }
 
 bool CommandServant::Execute(std::string_view text, uint8_t flags) {

@@ -21,6 +21,7 @@
 namespace cellar {
 
 class CommandServant;
+class RowPrefetch;
 
 // Who calls.
 struct CallingNode {
@@ -65,6 +66,8 @@ class CommandServant final : public CallServant {
            (session_.ending() && session_.task == nullptr && session_.output.size() == head_);
   }
 
+  // That call may be carried out next: its row is added. The text must stay.
+  void LookAhead(std::string_view text, RowPrefetch* prefetch) const;
   Session& session() { return session_; }
   size_t memory_bytes() const { return sizeof(*this) + session_.memory_bytes(); }
   // A slice of what runs.
@@ -77,10 +80,13 @@ class CommandServant final : public CallServant {
   bool RunUnjudged(std::span<const std::string_view> words);
   bool RunPiece(const CallPiece& piece, std::span<const std::string_view> words);
   const CommandEntry* CommandOf(std::span<const std::string_view> words) const;
-  // Whether its own set has all that the call concerns.
-  bool IsOwners(std::string_view text) const;
-  // It changes the schema, and a tablet is between two sets.
-  bool SchemaWaits(std::string_view text);
+  struct Look {
+    bool is_owners{true};      // its own set has all that the call concerns
+    bool schema_waits{false};  // it changes the schema, and a tablet is between two sets
+  };
+  Look LookAt(std::string_view text) const;
+  // As long as at the client's own node; then the store refuses it.
+  bool WaitsForSchema(bool schema_waits);
   bool IsOfOthersUsers(const CommandEntry* command) const;
   // It reads feeds, and they do not show yet what its client was told of.
   bool FeedsLag(const CommandEntry* command);

@@ -20,8 +20,8 @@ bool ReadsData(const TransactionState& transaction) {
 
 // --- PassedChannel
 
-void PassedChannel::OnReply(std::string_view bytes, bool whole, Lsn lsn) {
-  client_.OnReply(*this, bytes, whole, lsn);
+void PassedChannel::OnReply(std::string_view bytes, size_t calls, Lsn lsn) {
+  client_.OnReply(*this, bytes, calls, lsn);
 }
 
 void PassedChannel::OnOtherSet() { client_.misled = true; }
@@ -42,8 +42,13 @@ void PassedChannel::OnUnblocked(uint64_t number, bool done) {
   client_.TellAskers(client_.unblockings.Answered(number, done));
 }
 
+// What waits behind another one's reply is bounded, and must not hold that one up.
 bool PassedChannel::TakesMore() const {
   const Session& session = client_.connection_.session;
+  const ReplyOrder& order = client_.order;
+  if (!order.empty() && !order.IsInFront(this) &&
+      order.kept_bytes() >= Session::kOutputPauseBytes / 2)
+    return false;
   return session.output.size() + session.output_in_flight < Session::kOutputPauseBytes / 2;
 }
 
@@ -53,13 +58,14 @@ bool PassedChannel::WaitsForOthers() const { return client_.MayWaitForEver(); }
 
 PassedClient::~PassedClient() {
   links_.LetGo(this);
+  links_.ForgetBeside(this);
   TellAskers(unblockings.Lost());
 }
 
 size_t PassedClient::memory_bytes() const {
   size_t bytes = sizeof(*this) + channels_.size() * sizeof(PassedChannel);
   for (const auto& channel : channels_) bytes += channel->calls().memory_bytes();
-  bytes += watched.memory_bytes();
+  bytes += watched.memory_bytes() + order.memory_bytes();
   for (const Tracking::ReadName& read : names_away) bytes += sizeof(read) + read.name.size();
   return bytes;
 }
@@ -72,9 +78,24 @@ PassedChannel& PassedClient::ChannelTo(uint64_t set) {
   return *channels_.back();
 }
 
-void PassedClient::SetCurrent(PassedChannel* channel) {
-  CELLAR_ASSERT(channel == current_ || !under_way());
-  current_ = channel;
+// Of a reply that has begun it is not known how much of it has come.
+bool PassedClient::MayGo(const PassedChannel& channel, bool beside) const {
+  if (!under_way() || (order.empty() && current_ == &channel)) return true;
+  return beside && takes_beside_ && !order.has_back() &&
+         (!order.empty() || !current_->calls().begun());
+}
+
+void PassedClient::Goes(PassedChannel* channel, bool beside) {
+  CELLAR_ASSERT(MayGo(*channel, beside));
+  if (!under_way()) {
+    takes_beside_ = beside;
+    current_ = channel;
+  } else if (order.empty() && current_ == channel) {
+    takes_beside_ = takes_beside_ && beside;
+  } else {
+    if (order.empty()) order.Begin(current_, current_->calls().size());
+    order.Add(channel);
+  }
 }
 
 bool PassedClient::watches() const {
@@ -104,27 +125,40 @@ void PassedClient::EndWatches() {
 }
 
 // Messages that came in the middle of a reply leave behind it (PushTarget).
-void PassedClient::OnReply(PassedChannel& channel, std::string_view bytes, bool whole, Lsn lsn) {
-  CELLAR_ASSERT(&channel == current_);
+void PassedClient::Emit(std::string_view bytes, bool whole) {
+  Session& session = connection_.session;
+  session.output.Append(bytes);
+  session.in_command = !whole;
+  if (!whole || session.pushes == nullptr) return;
+  session.AddGate(session.output.size(), std::exchange(session.pushes_depend_on, Lsn{}));
+  session.output.Append(session.pushes->view());
+  session.pushes.reset();
+}
+
+void PassedClient::OnReply(PassedChannel& channel, std::string_view bytes, size_t calls, Lsn lsn) {
   Session& session = connection_.session;
   // Of another set's records this node has none.
   if (channel.is_own() && lsn.seq > seen.seq) seen = lsn;
-  if (session.ended()) return;
-  session.output.Append(bytes);
-  session.in_command = !whole;
+  if (session.ended() || lost_) return;
   session.last_activity_micros = links_.host_.now_micros();
-  if (whole && session.pushes != nullptr) {
-    session.AddGate(session.output.size(), std::exchange(session.pushes_depend_on, Lsn{}));
-    session.output.Append(session.pushes->view());
-    session.pushes.reset();
+  const bool whole = calls > 0;
+  if (order.empty()) {
+    CELLAR_ASSERT(&channel == current_);
+    Emit(bytes, whole);
+    TellAskers(unblockings.Replied(channel.calls().first()));
+    if (channel.calls().empty()) OnAllAnswered(channel);
+  } else {
+    const bool fits = order.Answer(&channel, bytes, calls,
+                                   [this](std::string_view text, bool all) { Emit(text, all); });
+    if (!fits) return OnUnknown();
+    if (order.empty()) OnAllAnswered(channel);
   }
-  TellAskers(unblockings.Replied(channel.calls().first()));
-  if (channel.calls().empty()) OnAllAnswered(channel);
   if (whole) {
     since_micros = 0;
     misled = false;
     if (waits) links_.Wake(this);
   }
+  if (!order.empty() && session.output.size() <= kUnsentBytesMax) return links_.NoteUnsent(this);
   links_.host_.ScheduleFlush(session);
 }
 
@@ -153,6 +187,14 @@ void PassedClient::EndReads() {
 
 void PassedClient::OnMoved(PassedChannel& channel, std::string requests) {
   Session& session = connection_.session;
+  if (lost_) return;
+  if (!order.empty()) {
+    if (!order.GiveBack(&channel, requests)) return OnUnknown();
+    if (!order.has_back()) return;
+    ++links_.figures_.retried;
+    if (back_since_micros == 0) back_since_micros = links_.now();
+    return links_.NoteBack(this);
+  }
   watches_lost = watches_lost || channel.watches;
   channel.watches = false;
   // One that nothing was under way on.
@@ -184,6 +226,7 @@ void PassedClient::OnMoved(PassedChannel& channel, std::string requests) {
 }
 
 void PassedClient::OnUnknown() {
+  if (std::exchange(lost_, true)) return;
   Session& session = connection_.session;
   ++links_.figures_.closed;
   TellAskers(unblockings.Lost());
@@ -191,6 +234,19 @@ void PassedClient::OnUnknown() {
   if (std::exchange(session.in_command, false)) session.End();
   session.EndAfterReplies();
   transaction.reset();
+  order.Clear();
+  links_.ForgetBeside(this);
+  links_.host_.ScheduleFlush(session);
+}
+
+void PassedClient::RefuseBack(std::string_view error) {
+  Session& session = connection_.session;
+  OutputBuffer reply;
+  ReplyWriter(&reply, session.version).Error(error);
+  order.Refuse(reply.view(), [this](std::string_view text, bool all) { Emit(text, all); });
+  if (!order.empty()) return;
+  OnAllAnswered(*current_);
+  if (waits) links_.Wake(this);
   links_.host_.ScheduleFlush(session);
 }
 

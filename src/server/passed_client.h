@@ -1,8 +1,10 @@
 // PassedClient: a client of this node some of whose commands are passed on (command_links.h): a
 // channel to each set that has carried some of them out, and what they have in common.
 //
-// Commands are under way on one of its channels at a time: so their order holds over all sets. What
-// a channel's session knows stays with it meanwhile: watches.
+// Commands of single rows are under way on several of its channels beside one another, as long as
+// those for one row surely go the same way (route_window.h); their replies are put into order
+// (reply_order.h). All others are on one channel at a time. What a channel's session knows stays
+// with it meanwhile: watches.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +16,9 @@
 #include <vector>
 
 #include "cluster/entry_link.h"
+#include "cluster/reply_order.h"
 #include "cluster/unblockings.h"
+#include "commands/cluster/route_window.h"
 #include "commands/cluster/tracked_sets.h"
 #include "commands/session/tracking.h"
 #include "commands/session/transaction.h"
@@ -39,7 +43,7 @@ class PassedChannel final : public CallClient {
   bool watches{false};  // the owner keeps watches for it
 
   // --- CallClient
-  void OnReply(std::string_view bytes, bool whole, Lsn lsn) override;
+  void OnReply(std::string_view bytes, size_t calls, Lsn lsn) override;
   void OnOtherSet() override;
   void OnMoved(std::string requests) override;
   void OnUnknown() override;
@@ -64,7 +68,9 @@ class PassedClient final : public PassedCommands {
   PassedClient& operator=(const PassedClient&) = delete;
 
   // --- PassedCommands
-  bool under_way() const override { return current_ != nullptr && !current_->calls().empty(); }
+  bool under_way() const override {
+    return !lost_ && (!order.empty() || (current_ != nullptr && !current_->calls().empty()));
+  }
   bool MayWaitForEver() const override { return connection_.session.switches.waits_elsewhere; }
   size_t memory_bytes() const override;
 
@@ -72,10 +78,21 @@ class PassedClient final : public PassedCommands {
   // Made if there is none. It stays where it is.
   PassedChannel& ChannelTo(uint64_t set);
   const std::vector<std::unique_ptr<PassedChannel>>& channels() const { return channels_; }
-  // The one that commands are under way on, or were last; null: none was.
+  // The one that commands are under way on, or were last, unless they are on several (order);
+  // null: none was.
   PassedChannel* current() const { return current_; }
-  // What is passed on next goes by this one. REQUIRES: nothing is under way on another one.
-  void SetCurrent(PassedChannel* channel);
+  // Whether a command may go by that channel now. `beside`: it may be under way beside others.
+  bool MayGo(const PassedChannel& channel, bool beside) const;
+  // It is about to go, by that channel.
+  void Goes(PassedChannel* channel, bool beside);
+  // All that is under way is such that others may go beside it.
+  bool takes_beside() const { return takes_beside_; }
+  // Replies wait for those behind them, until the next poll at most, to leave with one write.
+  bool unsent{false};
+  // What of that is sent back is asked again since (monotonic); 0: nothing is.
+  int64_t back_since_micros{0};
+  // This is the reply to the oldest of it.
+  void RefuseBack(std::string_view error);
   // Some owner keeps watches for it.
   bool watches() const;
   // That set's does.
@@ -102,11 +119,15 @@ class PassedClient final : public PassedCommands {
   enum class Lags : uint8_t { kNo, kState, kFeeds };
   Lags lags{Lags::kNo};
   std::unique_ptr<TransactionState> transaction;  // of an EXEC that is under way
+  ReplyOrder order;    // of what is under way on several channels; empty: on one
+  RouteWindow window;  // of what goes beside others
   Unblockings unblockings;
 
  private:
   friend class PassedChannel;
-  void OnReply(PassedChannel& channel, std::string_view bytes, bool whole, Lsn lsn);
+  void OnReply(PassedChannel& channel, std::string_view bytes, size_t calls, Lsn lsn);
+  static constexpr size_t kUnsentBytesMax{16 << 10};
+  void Emit(std::string_view bytes, bool whole);
   void OnMoved(PassedChannel& channel, std::string requests);
   void OnUnknown();
   void OnAllAnswered(PassedChannel& channel);
@@ -120,6 +141,8 @@ class PassedClient final : public PassedCommands {
   Connection& connection_;
   std::vector<std::unique_ptr<PassedChannel>> channels_;
   PassedChannel* current_{nullptr};
+  bool takes_beside_{false};
+  bool lost_{false};  // nobody knows what becomes of a call: nothing is told any more
 };
 
 }  // namespace cellar

@@ -56,9 +56,9 @@ class RemoteAsks::AskedCall final : public CallClient {
   }
 
   // --- CallClient
-  void OnReply(std::string_view bytes, bool whole, Lsn) override {
+  void OnReply(std::string_view bytes, size_t calls, Lsn) override {
     answer_.bytes.append(bytes);
-    if (whole) End(State::kAnswered, std::move(answer_.bytes));
+    if (calls > 0) End(State::kAnswered, std::move(answer_.bytes));
   }
   void OnOtherSet() override { other_set_ = true; }
   void OnMoved(std::string) override {

@@ -1,9 +1,9 @@
 // The order of one client's calls while a range goes to and fro between two sets: no later call
 // overtakes an earlier one, none is done twice or not at all. Calls carry no number of the
 // ownership: an owner that has bounced a call carries out nothing more of its channel, also when it
-// has the range again, and an entry has calls of a client under way at one owner at a time. What is
-// under test is src/cluster as it is; sets, sockets and sessions are toys, and a run replays from
-// its seed.
+// has the range again, and an entry has calls of a client for one row under way at one owner at a
+// time (at several for several rows: beside_calls_test.cc). What is under test is src/cluster as it
+// is; sets, sockets and sessions are toys, and a run replays from its seed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ uint64_t NumberIn(std::string_view text) {
 class Client final : public CallClient {
  public:
   explicit Client(World& world) : world_(world) {}
-  void OnReply(std::string_view bytes, bool whole, Lsn lsn) override;
+  void OnReply(std::string_view bytes, size_t calls, Lsn lsn) override;
   void OnMoved(std::string requests) override;
   void OnUnknown() override;
   bool TakesMore() const override { return true; }
@@ -239,7 +239,7 @@ std::string_view Servant::Released() {
   return world_.random.OneIn(3) ? std::string_view() : std::string_view(output_);
 }
 
-void Client::OnReply(std::string_view bytes, bool, Lsn) {
+void Client::OnReply(std::string_view bytes, size_t, Lsn) {
   while (!bytes.empty()) {
     const size_t end = bytes.find(';');
     if (end == std::string_view::npos) break;

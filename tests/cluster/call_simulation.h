@@ -144,7 +144,7 @@ class Servant final : public CallServant {
 class Client final : public CallClient {
  public:
   Client(World& world, size_t node, uint64_t number);
-  void OnReply(std::string_view bytes, bool whole, Lsn lsn) override;
+  void OnReply(std::string_view bytes, size_t calls, Lsn lsn) override;
   void OnMoved(std::string requests) override;
   void OnUnknown() override;
   void OnWrote(int64_t told_micros, std::span<const WrittenSteps> steps) override;

@@ -281,7 +281,8 @@ void Client::ReadHere(const Command& command) {
   Check(fmt::format("{} {} {} {} -", command.id, command.user, index, value), false);
 }
 
-void Client::OnReply(std::string_view bytes, bool whole, Lsn lsn) {
+void Client::OnReply(std::string_view bytes, size_t answered, Lsn lsn) {
+  const bool whole = answered > 0;
   if (closed_) return;
   replies_ += bytes;
   if (!whole) return;

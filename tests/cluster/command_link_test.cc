@@ -69,7 +69,7 @@ class WaitingServant final : public CallServant {
 
 class Client final : public CallClient {
  public:
-  void OnReply(std::string_view bytes, bool, Lsn) override { heard += bytes; }
+  void OnReply(std::string_view bytes, size_t, Lsn) override { heard += bytes; }
   void OnOtherSet() override { heard += "elsewhere,"; }
   void OnMoved(std::string requests) override {
     heard += "moved " + std::to_string(std::count(requests.begin(), requests.end(), '*'));

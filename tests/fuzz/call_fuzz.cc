@@ -86,7 +86,7 @@ class EchoServant final : public CallServant {
 
 class AnyClient final : public CallClient {
  public:
-  void OnReply(std::string_view bytes, bool, Lsn) override {
+  void OnReply(std::string_view bytes, size_t, Lsn) override {
     bytes_ += bytes.size();
     Told(unblockings_.Replied(calls().first()));
   }

@@ -167,7 +167,10 @@ class RouteFinder {
     const auto row_at = static_cast<size_t>(keys.row);
     if (args.size() <= std::max(table_at, row_at)) return {};
     const Table* const table = TableNamed(args[table_at]);
-    return table == nullptr ? CommandRoute() : OfRow(command, *table, args[row_at]);
+    if (table == nullptr) return {};
+    CommandRoute route = OfRow(command, *table, args[row_at]);
+    route.table = table;
+    return route;
   }
 
   // CROWS table count row ...

@@ -26,6 +26,7 @@ namespace cellar {
 class Engine;
 class Host;
 class Store;
+class Table;
 class ClusterMap;
 class SetDirectory;
 struct Session;
@@ -43,6 +44,8 @@ struct CommandRoute {
   uint64_t set{0};
   uint64_t epoch{0};    // of the tablet, as the map has it; 0: it was not asked, or of several
   std::string error{};  // a whole line
+  // Of one row: its table, which dies with the next change of the store.
+  const Table* table{nullptr};
 
   bool Is(Kind wanted) const { return kind == wanted; }
 };

@@ -4,6 +4,7 @@
 #include "base/text/number.h"
 #include "commands/arguments/feed_arguments.h"
 #include "engine/feeds/merged_id.h"
+#include "resp/reply_scanner.h"
 
 namespace cellar {
 
@@ -50,35 +51,10 @@ bool ReplyReader::Unsigned(uint64_t* number) {
   return ParseUint64(digits, number) == NumberError::kNone;
 }
 
-// Each aggregate has more values to be passed by.
 bool ReplyReader::Skip() {
-  for (uint64_t left = 1; left > 0; --left) {
-    char type = 0;
-    std::string_view rest;
-    if (!Line(&type, &rest)) return false;
-    uint64_t count = 0;
-    switch (type) {
-      case '$':
-      case '=':
-        if (rest == "-1") break;
-        if (ParseUint64(rest, &count) != NumberError::kNone || bytes_.size() - at_ < 2 ||
-            count > bytes_.size() - at_ - 2)
-          return false;
-        at_ += count + 2;
-        break;
-      case '*':
-      case '~':
-      case '>':
-      case '%':
-        if (rest == "-1") break;
-        if (ParseUint64(rest, &count) != NumberError::kNone || count > bytes_.size()) return false;
-        left += type == '%' ? 2 * count : count;
-        break;
-      default:
-        break;
-    }
-  }
-  return true;
+  ReplyScanner scanner;
+  at_ += scanner.Take(bytes_.substr(at_));
+  return scanner.done() && !scanner.failed();
 }
 
 std::string_view ValueOf(const ReplyFields& fields, std::string_view name) {

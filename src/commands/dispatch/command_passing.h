@@ -4,8 +4,8 @@
 // (server/command_links.h).
 //
 // The replies of a client come in the order of its commands whoever makes them: what is passed on
-// goes ahead one behind the other, and a command that is carried out here waits until all of it has
-// been answered.
+// goes ahead without waiting, and a command that is carried out here waits until all of it has been
+// answered, or is passed on as well, to this node itself.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,22 @@
+// See route_window.h.
+#include "commands/cluster/route_window.h"
+
+#include <algorithm>
+
+#include "engine/table/table.h"
+
+namespace cellar {
+
+bool RouteWindow::Note(const CommandRoute& route, uint64_t map_version) {
+  if (route.table == nullptr) return false;
+  if (tables_.empty()) map_version_ = map_version;
+  if (map_version != map_version_) return false;
+  const uint64_t id = route.table->id();
+  const auto found = std::find_if(tables_.begin(), tables_.end(),
+                                  [id](const OfTable& table) { return table.id == id; });
+  if (found != tables_.end()) return found->owned.get() == route.table->tablets();
+  tables_.push_back({id, route.table->shared_tablets()});
+  return true;
+}
+
+}  // namespace cellar

@@ -1,0 +1,34 @@
+// RouteWindow: whether commands of one connection may be under way at several sets beside one
+// another. Calls carry no number of the ownership, so two commands for one row keep their order
+// only if they go the same way. They do as long as nothing has changed by which routes are found:
+// the map, and what of the table this set owns.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "commands/cluster/command_route.h"
+#include "engine/table/tablets.h"
+
+namespace cellar {
+
+class RouteWindow {
+ public:
+  // A route of one row, found now by a map of that version. Whether what is noted since Begin was
+  // found by the same, and it is noted, too.
+  bool Note(const CommandRoute& route, uint64_t map_version);
+  // Nothing is under way.
+  void Begin() { tables_.clear(); }
+
+ private:
+  // What of it this set owned; kept, so that no other has its address.
+  struct OfTable {
+    uint64_t id;
+    Tablets::Pointer owned;
+  };
+  uint64_t map_version_{0};
+  std::vector<OfTable> tables_;
+};
+
+}  // namespace cellar

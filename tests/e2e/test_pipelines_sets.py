@@ -1,0 +1,354 @@
+"""Pipelines of one client over several sets: their commands go to all owners beside one another, and the replies are what one
+server would have answered, in the order of the commands, whatever moves, stops or dies meanwhile.
+
+CELLAR_PIPELINE_ROUNDS: so many random pipelines each; CELLAR_MOVE_SECONDS: how long writers write.
+"""
+
+import os
+import random
+import signal
+import socket
+import threading
+import time
+import unittest
+
+import redis
+
+from cellar_server import CellarServer
+from move_load import MOVED_ERRORS, LoadCase
+
+ROUNDS = int(os.environ.get("CELLAR_PIPELINE_ROUNDS", "150"))
+SECONDS = float(os.environ.get("CELLAR_MOVE_SECONDS", "6"))
+
+
+def request(*words):
+    parts = [str(word).encode() for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+class Raw:
+    """A connection whose replies are compared byte for byte."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.marks = 0
+
+    def run(self, requests, pieces=1):
+        """All that is answered; the requests are sent in so many writes."""
+        self.marks += 1
+        mark = f"mark-{self.marks}-{'#' * 20}".encode()
+        sent = b"".join(requests) + request("ECHO", mark.decode())
+        reply_end = b"$%d\r\n%s\r\n" % (len(mark), mark)
+        step = max(1, len(sent) // pieces + 1)
+        sender = threading.Thread(target=lambda: [self.socket.sendall(sent[at:at + step]) for at in range(0, len(sent), step)])
+        sender.start()
+        got = bytearray()
+        while not got.endswith(reply_end):
+            more = self.socket.recv(1 << 20)
+            if not more:
+                raise AssertionError(f"closed behind {bytes(got[-200:])}")
+            got += more
+        sender.join()
+        return bytes(got[:-len(reply_end)])
+
+    def close(self):
+        self.socket.close()
+
+
+class Pipelines:
+    """Random commands whose replies tell nothing of when and where they were carried out."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.clock = 1
+        self.rows = [f"{chr(97 + rng.randrange(26))}{number}" for number in range(30)]
+
+    def plain(self):
+        rng = self.rng
+        row = rng.choice(self.rows)
+        self.clock += 1
+        size = rng.choice([0, 3, 3, 3, 40, 1000, 70_000 if rng.random() < 0.2 else 9])
+        return rng.choice([
+            lambda: ("CPUT", "t", row, "f:x", "v" * size, "TS", self.clock),
+            lambda: ("CPUT", "t", row, "f:x", self.clock, "f:y", "w" * size, "TS", self.clock),
+            lambda: ("CGET", "t", row, "f:x"),
+            lambda: ("CMGET", "t", row, 2, "f:x", "f:y"),
+            lambda: ("CROW", "t", row),
+            lambda: ("CEXISTS", "t", row),
+            lambda: ("CDEL", "t", row, "f:x"),
+            lambda: ("CINCRBY", "t", row, "n:c", rng.randrange(-3, 9)),
+            lambda: ("CINCRBY", "t", row, "f:x", 1),  # no number
+            lambda: ("CGET", "t", row, "g:x"),  # no family
+            lambda: ("CGET", "nowhere", row, "f:x"),
+            lambda: ("CGET", "t"),
+            lambda: ("TABLET", "ROUTE", "t"),
+        ])()
+
+    def other(self):
+        """What waits for all that is before it, and is waited for."""
+        rng = self.rng
+        row = rng.choice(self.rows)
+        self.clock += 1
+        return rng.choice([
+            lambda: [("CSCAN", "t", 0, "COUNT", rng.choice([1, 5, 100]))],
+            lambda: [("CCOUNT", "t")],
+            lambda: [("CAGG", "t", "REDUCE", "SUM", "n:c")],
+            lambda: [("CROWS", "t", 3, *rng.sample(self.rows, 3))],
+            lambda: [("MULTI",), ("CPUT", "t", row, "f:x", "m", "TS", self.clock), ("CGET", "t", row, "f:x"), ("EXEC",)],
+            lambda: [("WATCH", "k"), ("CGET", "t", row, "f:x"), ("UNWATCH",)],
+            lambda: [("CLIENT", "REPLY", "SKIP"), ("CPUT", "t", row, "f:x", "s", "TS", self.clock)],
+            lambda: [("CLIENT", "REPLY", "OFF"), ("CPUT", "t", row, "f:x", "o", "TS", self.clock), ("CLIENT", "REPLY", "ON")],
+            lambda: [("SELECT", 1), ("CGET", "t", row, "f:x"), ("SELECT", 0)],
+            lambda: [("PING",)],
+            lambda: [("nonsense", row)],
+            lambda: [("CDELRANGE", "t", "RANGE", "[" + row, "[" + row)],
+        ])()
+
+    def draw(self):
+        rng = self.rng
+        commands = []
+        for _ in range(rng.choice([2, 5, 16, 60])):
+            commands += self.other() if rng.random() < 0.08 else [self.plain()]
+        return [request(*words) for words in commands]
+
+
+def told_apart(one, other):
+    """Where two long texts differ."""
+    at = next((at for at, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
+    return f"at byte {at}: {one[max(0, at - 150):at + 60]} and {other[max(0, at - 150):at + 60]}"
+
+
+class AsOneServerTest(LoadCase):
+    def setUp(self):
+        super().setUp()
+        self.alone = CellarServer()
+        self.addCleanup(self.alone.close)
+        self.alone.start()
+        self.cluster(3, 1, cluster_wait=10_000)
+        self.any().run("CLUSTER", "CONFIG", "SET", "tablet-balance", "no")
+        self.any().run("TABLE", "CREATE", "t", "SPLIT", "AT", 5, "d", "h", "m", "r", "v", "FAMILY", "f", "FAMILY", "n", "TYPE",
+                       "i64")
+        self.alone.client().execute_command("TABLE", "CREATE", "t", "FAMILY", "f", "FAMILY", "n", "TYPE", "i64")
+
+    def compare(self, rounds, node=None):
+        rng = random.Random(self.seed)
+        drawn = Pipelines(rng)
+        one, other = Raw(self.alone.port), Raw((node or self.everyone[0]).port)
+        for number in range(rounds):
+            if rng.random() < 0.05:
+                other.close()
+                other = Raw(rng.choice(self.everyone).port)
+                one.close()
+                one = Raw(self.alone.port)
+                if rng.random() < 0.4:
+                    self.assertEqual(len(one.run([request("HELLO", 3)])) > 0, len(other.run([request("HELLO", 3)])) > 0)
+            requests = drawn.draw()
+            pieces = rng.choice([1, 1, 2, 7])
+            expected, got = one.run(requests, pieces), other.run(requests, pieces)
+            self.assertTrue(expected == got, f"seed {self.seed}, round {number}: {told_apart(expected, got)}")
+        one.close()
+        other.close()
+
+    def test_as_one_server(self):
+        self.compare(ROUNDS)
+
+    def test_as_one_server_while_tablets_move(self):
+        stop = threading.Event()
+        rng = random.Random(self.seed)
+
+        def move():
+            while not stop.is_set():
+                self.random_move(rng)
+        mover = self.beside(move)
+        try:
+            self.compare(ROUNDS)
+        finally:
+            stop.set()
+            mover.join()
+        self.assert_whole()
+
+
+class BesideTest(LoadCase):
+    """Sets of one node, and where their rows are."""
+
+    def setUp(self):
+        super().setUp()
+        self.begin(3, 1)
+        self.any().run("CLUSTER", "CONFIG", "SET", "tablet-balance", "no")
+        for row, to in (("a", 0), ("g", 1), ("m", 2), ("s", 0)):
+            if self.any().run("TABLET", "ROUTE", "t", row)[1] != to:
+                try:
+                    self.move(row, to)
+                except redis.ResponseError as error:
+                    self.assertIn("already", str(error))
+        self.entry = self.sets[0][0]
+        self.wait_until(lambda: [each["set"] for each in self.tablets(member=self.entry)] == [0, 1, 2, 0], "they are not there")
+
+    def test_one_owner_does_not_hold_up_the_others(self):
+        stopped = self.sets[1][0]
+        client = Raw(self.entry.port)
+        client.run([request("CPUT", "t", row, "f:x", "before") for row in ("a", "h", "n", "s")])
+        stopped.server.process.send_signal(signal.SIGSTOP)
+        try:
+            client.socket.sendall(b"".join([
+                request("CPUT", "t", "n", "f:x", "first"), request("CPUT", "t", "h", "f:x", "stopped"),
+                request("CPUT", "t", "n", "f:x", "second"), request("CPUT", "t", "a", "f:x", "own"), request("PING")]))
+            self.wait_until(lambda: self.entry.run("CGET", "t", "n", "f:x") == "second", "set 2 has not done it")
+            self.wait_until(lambda: self.entry.run("CGET", "t", "a", "f:x") == "own", "set 0 has not done it")
+            # What comes in front is told.
+            self.assertEqual(b"+OK\r\n", client.socket.recv(100))
+            client.socket.settimeout(0.3)
+            with self.assertRaises(TimeoutError):
+                client.socket.recv(100)
+        finally:
+            stopped.server.process.send_signal(signal.SIGCONT)
+        client.socket.settimeout(60)
+        got = b""
+        while not got.endswith(b"+PONG\r\n"):
+            got += client.socket.recv(100)
+        self.assertEqual(b"+OK\r\n+OK\r\n+OK\r\n+PONG\r\n", got)
+        self.assertEqual("stopped", self.entry.run("CGET", "t", "h", "f:x"))
+
+    def test_who_does_not_read_is_bounded(self):
+        rows = ["a", "h", "n", "s1", "h2", "n3"]
+        value = "v" * 100_000
+        for number, row in enumerate(rows):
+            self.entry.run("CPUT", "t", row, "f:x", f"{number}{value}")
+        before = self.entry.info("memory")["used_memory"]
+        client = Raw(self.entry.port)
+        wanted = [rows[number % len(rows)] for number in range(3000)]
+        sender = self.beside(lambda: client.socket.sendall(b"".join(request("CGET", "t", row, "f:x") for row in wanted)))
+        other = self.entry.server.client()
+        for _ in range(200):
+            self.assertEqual(100_001, len(other.execute_command("CGET", "t", "n", "f:x")))
+        self.assertLess(self.entry.info("memory")["used_memory"] - before, 16 << 20)
+        reader = client.socket.makefile("rb")
+        for row in wanted:
+            self.assertEqual(b"$100001\r\n", reader.readline())
+            got = reader.read(100_003)
+            self.assertEqual(str(rows.index(row)).encode(), got[:1])
+        sender.join()
+
+    def test_who_leaves_in_the_middle(self):
+        """Nothing is left of it anywhere."""
+        for _ in range(30):
+            client = Raw(self.entry.port)
+            client.socket.sendall(b"".join(request("CPUT", "t", row, "f:x", "v" * 1000) for row in "ahns" * 20))
+            client.close()
+        self.wait_until(lambda: all(member.info("clients")["connected_clients"] <= 2 for member in self.everyone),
+                        lambda: [member.info("clients") for member in self.everyone])
+        self.assertEqual(b"+PONG\r\n", Raw(self.entry.port).run([request("PING")]))
+
+    def test_a_table_that_goes_meanwhile(self):
+        """What is sent back finds no table any more, or rows that nobody has."""
+        rng = random.Random(self.seed)
+        for number in range(20):
+            client = Raw(self.entry.port)
+            self.entry.run("TABLE", "CREATE", "w", "SPLIT", "AT", 3, "g", "m", "s", "FAMILY", "f")
+            requests = [request("CPUT", "w", rng.choice("ahns"), "f:x", "v") for _ in range(400)]
+            dropper = self.beside(lambda: self.sets[rng.randrange(3)][0].run("TABLE", "DROP", "w"))
+            lines = client.run(requests, 9).split(b"\r\n")[:-1]
+            dropper.join()
+            self.assertEqual(400, len(lines), f"round {number}")
+            self.assertLessEqual({line.split()[0] for line in lines}, {b"+OK", b"-NOTABLE", b"-TRYAGAIN"})
+            client.close()
+
+
+class CountingWriter:
+    """Counts of rows of its own, raised in pipelines: each reply says how many came before it."""
+
+    def __init__(self, case, number, faults):
+        self.case, self.faults = case, faults
+        self.rng = random.Random(f"{case.seed}/{number}")
+        self.rows = [f"{chr(97 + self.rng.randrange(26))}{number}-{each}" for each in range(12)]
+        self.counts = dict.fromkeys(self.rows, 0)
+        self.errors, self.done, self.lost = [], 0, 0
+
+    def run(self, stop):
+        client = None
+        while not stop.is_set():
+            member = self.case.any(self.rng)
+            client = client or redis.Redis(host=member.server.host, port=member.port, decode_responses=True, socket_timeout=40)
+            rows = [self.rng.choice(self.rows) for _ in range(self.rng.choice([2, 8, 40, 150]))]
+            try:
+                pipe = client.pipeline(transaction=False)
+                for row in rows:
+                    pipe.execute_command("CINCRBY", "t", row, "f:n", 1)
+                self.take(rows, pipe.execute(raise_on_error=False))
+            except MOVED_ERRORS as error:
+                if not self.faults:
+                    self.errors.append(repr(error))
+                self.lost += 1
+                client = None
+                self.settle(rows, stop)
+            if self.rng.random() < 0.05 and client is not None:
+                client.close()
+                client = None
+
+    def take(self, rows, replies):
+        for row, reply in zip(rows, replies):
+            if isinstance(reply, redis.ResponseError):
+                if not self.faults or not str(reply).startswith(("TRYAGAIN", "CLUSTERDOWN", "LOADING", "MISCONF")):
+                    self.errors.append(f"{row}: {reply}")
+                continue
+            self.counts[row] += 1
+            self.done += 1
+            if int(reply) != self.counts[row]:
+                self.errors.append(f"{row}: {reply}, not {self.counts[row]}")
+                self.counts[row] = int(reply)
+
+    def settle(self, rows, stop):
+        """Of those without an answer the first ones were done, for each row."""
+        for row in set(rows):
+            while True:
+                try:
+                    got = int(self.case.any(self.rng).run("CGET", "t", row, "f:n") or 0)
+                    break
+                except redis.RedisError:
+                    time.sleep(0.05)
+            if not self.counts[row] <= got <= self.counts[row] + rows.count(row):
+                self.errors.append(f"{row}: {got}, and it was {self.counts[row]} before {rows.count(row)} more")
+            self.counts[row] = got
+
+
+class OrderTest(LoadCase):
+    def write(self, beside, faults, voters):
+        self.begin(3, voters)
+        stop = threading.Event()
+        writers = [CountingWriter(self, number, faults) for number in range(4)]
+        threads = [self.beside(lambda one=one: one.run(stop)) for one in writers]
+        until, rounds = time.monotonic() + SECONDS, 0
+        while time.monotonic() < until:
+            beside(rounds)
+            rounds += 1
+        stop.set()
+        for thread in threads:
+            thread.join()
+        errors = sum((one.errors for one in writers), [])
+        self.assertEqual([], errors[:5], f"seed {self.seed}: {len(errors)} errors")
+        self.assert_whole()
+        for one in writers:
+            for row in one.rows:
+                self.assertEqual(one.counts[row], int(self.any().run("CGET", "t", row, "f:n") or 0), f"seed {self.seed}, {row}")
+        self.assertGreater(min(one.done for one in writers), 0)
+        return rounds
+
+    def test_each_row_keeps_its_order_while_tablets_move(self):
+        rng = random.Random(self.seed)
+        self.write(lambda _: self.random_move(rng), False, 1)
+
+    def test_each_row_keeps_its_order_while_nodes_die(self):
+        rng = random.Random(self.seed)
+
+        def beside(number):
+            if number % 4 == 3:
+                victim = rng.choice(self.everyone)
+                victim.server.kill()
+                time.sleep(rng.random() / 4)
+                victim.server.start()
+            self.random_move(rng)
+        self.write(beside, True, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
