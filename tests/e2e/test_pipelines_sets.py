@@ -312,8 +312,7 @@ class CountingWriter:
 
 
 class OrderTest(LoadCase):
-    def write(self, beside, faults, voters):
-        self.begin(3, voters)
+    def write(self, beside, faults):
         stop = threading.Event()
         writers = [CountingWriter(self, number, faults) for number in range(4)]
         threads = [self.beside(lambda one=one: one.run(stop)) for one in writers]
@@ -335,7 +334,8 @@ class OrderTest(LoadCase):
 
     def test_each_row_keeps_its_order_while_tablets_move(self):
         rng = random.Random(self.seed)
-        self.write(lambda _: self.random_move(rng), False, 1)
+        self.begin(3, 1)
+        self.write(lambda _: self.random_move(rng), False)
 
     def test_each_row_keeps_its_order_while_nodes_die(self):
         rng = random.Random(self.seed)
@@ -347,7 +347,28 @@ class OrderTest(LoadCase):
                 time.sleep(rng.random() / 4)
                 victim.server.start()
             self.random_move(rng)
-        self.write(beside, True, 3)
+        self.begin(3, 3)
+        self.write(beside, True)
+
+    def test_a_set_becomes_a_cluster_and_grows(self):
+        """Nobody who writes meanwhile notices."""
+        first = self.new_set(1)
+        self.sets, self.everyone = [first], list(first)
+        self.lead(first, "TABLE", "CREATE", "t", "FAMILY", "f")
+        rng = random.Random(self.seed)
+
+        def beside(number):
+            if number == 0:
+                self.assertEqual("OK", self.lead(first, "CLUSTER", "INIT"))
+            elif number in (1, 2):
+                self.sets.append(self.new_set(1, join=first))
+                self.admit(number)
+                self.wait_until(lambda: self.sees(self.sets[-1][0], number + 1), "it does not know the others")
+                self.everyone = sum(self.sets, [])
+                self.lead(first, "TABLET", "SPLIT", "t", "fm"[number - 1])
+            else:
+                self.random_move(rng)
+        self.write(beside, False)
 
 
 if __name__ == "__main__":
