@@ -139,7 +139,7 @@ FUZZERS := $(patsubst tests/fuzz/%.cc,%,$(wildcard tests/fuzz/*_fuzz.cc))
 FUZZ_OBJECTS := $(FUZZERS:%=$(BUILD)/tests/fuzz/%.o)
 
 .PHONY: all run test test-threads test-debug test-follower test-cluster unit-test deps build-deps debug asan tsan fuzz soak simulate format format-check tidy alone \
-  check crash crash-feeds faults-set bench bench-replica bench-set bench-cluster bench-cuts bench-tablets bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-threads bench-tls \
+  check crash crash-feeds faults-set bench bench-replica bench-set bench-cluster bench-cuts bench-moves bench-tablets bench-answers bench-feeds bench-groups bench-compression bench-index bench-loop bench-threads bench-tls \
   bench-btree bench-durability bench-instructions compare pictures \
   manual install deb clean help demo demo-set demo-cluster library FORCE
 
@@ -434,6 +434,10 @@ bench-cuts: build/cellar
 ## bench-tablets  what a table over three sets costs beside one set: points, scans, two owners
 bench-tablets: build/cellar
 	@$(PYTHON) tools/bench/tablets.py $(BENCH_OPTIONS)
+
+## bench-moves    a tablet that moves while it is written to: how long its calls wait, log, memory
+bench-moves: build/cellar build/cellar-benchmark
+	@$(PYTHON) tools/bench/moves.py $(BENCH_OPTIONS)
 
 ## bench-feeds    what feeds cost, XREAD beside redis-server, from a write to its reader
 bench-feeds: build/cellar

@@ -14,9 +14,9 @@ def works(client, *words):
         return False
 
 
-def cluster(count, binary=None):
+def cluster(count, binary=None, options=()):
     """The nodes of `count` sets in the order of their numbers, whose tablets stay where they are."""
-    nodes = [servers.Server("cellar", log="everysec", pin=False, binary=binary) for _ in range(count)]
+    nodes = [servers.Server("cellar", log="everysec", pin=False, binary=binary, options=options) for _ in range(count)]
     for each in nodes:
         each.options += ["--cluster-nodes", f"127.0.0.1:{each.port}"]
         if each is not nodes[0]:
