@@ -1,6 +1,7 @@
 // See call_frames.h.
 #include "cluster/call_frames.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,8 +12,8 @@
 namespace cellar {
 namespace {
 
-// Of a frame, and of all together, that are kept for their memory.
-constexpr size_t kKeptBytes{512 << 10};
+// So much room is made at once for what there was the last time, at most.
+constexpr size_t kRoomBytes{512 << 10};
 // A command's words up to that are put together first and appended at once: a third of the
 // instructions.
 constexpr size_t kShortBytes{512};
@@ -282,44 +283,37 @@ bool CallBodyReader::NextUnblocked(uint64_t* channel, uint64_t* number, bool* do
 // --- frames
 
 std::string& CallFrames::Body(FrameKind kind) {
-  const bool goes_on =
-      used_ > 0 && list_[used_ - 1].kind == kind && list_[used_ - 1].body.size() < kFullBytes;
+  const bool goes_on = !frames_.empty() && frames_.back().kind == kind &&
+                       bytes_.size() - frames_.back().begin < kFullBytes;
   if (!goes_on) {
-    if (used_ == list_.size()) list_.emplace_back();
-    list_[used_++].kind = kind;
+    if (bytes_.empty()) bytes_.reserve(std::min(taken_bytes_, kRoomBytes));
+    frames_.push_back({kind, bytes_.size()});
+    bytes_.append(kFrameHeadBytes, '\0');
   }
-  return list_[used_ - 1].body;
+  return bytes_;
 }
 
 std::string CallFrames::Take(const FrameHead& head) {
-  std::string all;
-  for (size_t i = 0; i < used_; ++i) {
+  for (size_t i = 0; i < frames_.size(); ++i) {
     FrameHead own = head;
-    own.kind = list_[i].kind;
-    BeginFrame(own, &frame_);
-    frame_.append(list_[i].body);
-    SealFrame(&frame_);
-    all.append(frame_);
+    own.kind = frames_[i].kind;
+    char* const frame = bytes_.data() + frames_[i].begin;
+    const size_t end = i + 1 < frames_.size() ? frames_[i + 1].begin : bytes_.size();
+    WriteFrameHead(own, frame);
+    SealFrame(frame, end - frames_[i].begin);
   }
-  if (frame_.capacity() > kKeptBytes) FreeString(&frame_);
-  Clear();
-  return all;
+  taken_bytes_ = bytes_.size();
+  frames_.clear();
+  return std::exchange(bytes_, {});
 }
 
 void CallFrames::Clear() {
-  size_t kept_bytes = 0;
-  for (Filled& filled : list_) {
-    filled.body.clear();
-    if (kept_bytes + filled.body.capacity() > kKeptBytes) FreeString(&filled.body);
-    kept_bytes += filled.body.capacity();
-  }
-  used_ = 0;
+  frames_.clear();
+  FreeString(&bytes_);
 }
 
 size_t CallFrames::memory_bytes() const {
-  size_t bytes = frame_.capacity() + list_.capacity() * sizeof(Filled);
-  for (const Filled& filled : list_) bytes += filled.body.capacity();
-  return bytes;
+  return bytes_.capacity() + frames_.capacity() * sizeof(Filled);
 }
 
 }  // namespace cellar

@@ -170,9 +170,9 @@ class CallBodyReader {
 // leaves as one piece.
 class CallFrames {
  public:
-  // The body of a frame of that kind, to be appended to until the next call.
+  // Where the body of a frame of that kind grows: to be appended to until the next call, no more.
   std::string& Body(FrameKind kind);
-  bool empty() const { return used_ == 0; }
+  bool empty() const { return frames_.empty(); }
   // All of it, with `head` as that of each frame but for the kind.
   std::string Take(const FrameHead& head);
   void Clear();
@@ -182,13 +182,13 @@ class CallFrames {
   // A frame is closed behind so much.
   static constexpr size_t kFullBytes{256 << 10};
   struct Filled {
-    FrameKind kind{FrameKind::kError};
-    std::string body{};
+    FrameKind kind;
+    size_t begin;  // of its head
   };
 
-  std::vector<Filled> list_;  // the first used_ of them; the others keep their memory
-  size_t used_{0};
-  std::string frame_;
+  std::vector<Filled> frames_;
+  std::string bytes_;      // of all of them
+  size_t taken_bytes_{0};  // as many as there were the last time
 };
 
 }  // namespace cellar

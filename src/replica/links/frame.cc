@@ -1,6 +1,7 @@
 // See frame.h.
 #include "replica/links/frame.h"
 
+#include <cstring>
 #include <utility>
 
 #include "base/assert.h"
@@ -77,26 +78,34 @@ std::string PrintableText(std::string_view text) {
 
 std::string WhatItSays(const Frame& frame) { return "it says: " + PrintableText(frame.body); }
 
-void BeginFrame(const FrameHead& head, std::string* bytes) {
-  bytes->assign(kFrameHashEnd, '\0');
-  bytes->push_back(static_cast<char>(head.kind));
-  bytes->push_back(head.room ? '\1' : '\0');
-  bytes->push_back(head.awaits ? '\1' : '\0');
-  bytes->push_back('\0');
-  PutFixed32(bytes, head.term);
-  PutFixed64(bytes, head.from);
-  PutFixed64(bytes, static_cast<uint64_t>(head.sent_micros));
-  PutFixed64(bytes, static_cast<uint64_t>(head.echo_micros));
-  CELLAR_ASSERT(bytes->size() == kFrameHeadBytes);
+void WriteFrameHead(const FrameHead& head, char* to) {
+  std::memset(to, 0, kFrameHashEnd);
+  char* const kind = to + kFrameHashEnd;
+  kind[0] = static_cast<char>(head.kind);
+  kind[1] = head.room ? '\1' : '\0';
+  kind[2] = head.awaits ? '\1' : '\0';
+  kind[3] = '\0';
+  EncodeFixed32(kind + 4, head.term);
+  EncodeFixed64(kind + 8, head.from);
+  EncodeFixed64(kind + 16, static_cast<uint64_t>(head.sent_micros));
+  EncodeFixed64(kind + 24, static_cast<uint64_t>(head.echo_micros));
+  static_assert(kFrameHeadBytes == kFrameHashEnd + 32);
 }
 
-void SealFrame(std::string* bytes) {
-  CELLAR_ASSERT(bytes->size() >= kFrameHeadBytes);
-  const size_t length = bytes->size() - kFrameHashEnd;
+void SealFrame(char* frame, size_t bytes) {
+  CELLAR_ASSERT(bytes >= kFrameHeadBytes);
+  const size_t length = bytes - kFrameHashEnd;
   CELLAR_ASSERT(length <= kFrameBytesLimit);
-  EncodeFixed32(bytes->data(), static_cast<uint32_t>(length));
-  EncodeFixed64(bytes->data() + 4, Hash64(std::string_view(*bytes).substr(kFrameHashEnd), length));
+  EncodeFixed32(frame, static_cast<uint32_t>(length));
+  EncodeFixed64(frame + 4, Hash64(std::string_view(frame + kFrameHashEnd, length), length));
 }
+
+void BeginFrame(const FrameHead& head, std::string* bytes) {
+  bytes->resize(kFrameHeadBytes);
+  WriteFrameHead(head, bytes->data());
+}
+
+void SealFrame(std::string* bytes) { SealFrame(bytes->data(), bytes->size()); }
 
 std::string EncodeFrame(const FrameHead& head, std::string_view body) {
   std::string bytes;

@@ -151,6 +151,9 @@ std::string EncodeFrame(const FrameHead& head, std::string_view body);
 // place of what was there; the body is appended to it; SealFrame fills in length and hash. O(body).
 void BeginFrame(const FrameHead& head, std::string* bytes);
 void SealFrame(std::string* bytes);
+// The same where the frame lies among others: its first kFrameHeadBytes, and all of its bytes.
+void WriteFrameHead(const FrameHead& head, char* to);
+void SealFrame(char* frame, size_t bytes);
 
 // Takes a stream of bytes apart.
 class FrameReader {
