@@ -176,6 +176,11 @@ void PutUnblocked(uint64_t channel, uint64_t number, bool done, std::string* bod
   body->push_back(done ? '\1' : '\0');
 }
 
+void PutBegin(uint64_t channel, uint64_t number, std::string* body) {
+  PutVarint64(body, channel);
+  PutVarint64(body, number);
+}
+
 bool CallBodyReader::Number(uint64_t* value) { return ok_ = ok_ && GetVarint64(&rest_, value); }
 bool CallBodyReader::Bytes(std::string_view* value) {
   return ok_ = ok_ && GetLengthPrefixed(&rest_, value);
@@ -278,6 +283,10 @@ bool CallBodyReader::NextUnblocked(uint64_t* channel, uint64_t* number, bool* do
   if (!Number(channel) || !Number(number) || !Byte(&byte)) return false;
   *done = byte != 0;
   return true;
+}
+
+bool CallBodyReader::NextBegin(uint64_t* channel, uint64_t* number) {
+  return !rest_.empty() && Number(channel) && Number(number);
 }
 
 // --- frames

@@ -31,9 +31,12 @@
 //             owner  channel v, number of the call v, done u8: 0 if it does not wait
 //   kAlive    entry  nothing: does the owner go on, though it answers no call?
 //             owner  nothing: it does
+//   kBegin    entry  channel v, number of a call v: its client sends no more, and only writing to it
+//                    tells whether it is there. If that call runs, and it is known how its reply
+//                    begins, the first byte comes ahead, as a kMore
 //
-// An older owner sends no kWrote, and takes no kUnblock or kAlive: that it does, it says when it is
-// greeted (kCallFeatures).
+// An older owner sends no kWrote, and takes no kUnblock, kAlive or kBegin: that it does, it says
+// when it is greeted (kCallFeatures).
 //
 // v: Varint64. Calls of a channel are numbered from 1. The text of a call: how many commands v, of
 // each how many words v, the words (length-prefixed). Of several commands only the last one is
@@ -70,7 +73,8 @@ inline constexpr size_t kChannelWindowBytes{1 << 20};
 inline constexpr uint64_t kCallUnblocks{1};
 inline constexpr uint64_t kCallNeighbours{2};  // it understands where the owner says it is
 inline constexpr uint64_t kCallLives{4};       // it answers kAlive
-inline constexpr uint64_t kCallFeatures{kCallUnblocks | kCallNeighbours | kCallLives};
+inline constexpr uint64_t kCallBegins{8};      // it takes kBegin
+inline constexpr uint64_t kCallFeatures{kCallUnblocks | kCallNeighbours | kCallLives | kCallBegins};
 
 enum class MovedHow : uint8_t { kOwner = 0, kLost = 1, kOtherSet = 2 };
 
@@ -137,6 +141,7 @@ void PutWrote(uint64_t channel, int64_t told_micros, std::span<const WrittenStep
               std::string* body);
 void PutUnblock(uint64_t channel, uint64_t number, UnblockHow how, std::string* body);
 void PutUnblocked(uint64_t channel, uint64_t number, bool done, std::string* body);
+void PutBegin(uint64_t channel, uint64_t number, std::string* body);
 
 // Takes bodies apart. Each Next... takes one from the front; false: there is none, or what stands
 // there is none; then ok() is false.
@@ -154,6 +159,7 @@ class CallBodyReader {
   bool NextWrote(uint64_t* channel, int64_t* told_micros, std::vector<WrittenSteps>* steps);
   bool NextUnblock(uint64_t* channel, uint64_t* number, UnblockHow* how);
   bool NextUnblocked(uint64_t* channel, uint64_t* number, bool* done);
+  bool NextBegin(uint64_t* channel, uint64_t* number);
   bool ok() const { return ok_; }
 
  private:

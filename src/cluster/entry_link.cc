@@ -60,6 +60,11 @@ void EntryLink::Unblock(CallClient* client, UnblockHow how) {
              &frames_.Body(FrameKind::kUnblock));
 }
 
+void EntryLink::BeginReply(CallClient* client) {
+  CELLAR_ASSERT(client->link_ == this);
+  PutBegin(client->calls_.channel(), client->calls_.first(), &frames_.Body(FrameKind::kBegin));
+}
+
 void EntryLink::Leave(CallClient* client) {
   if (client->link_ != this) return;
   PutCancel(client->calls_.channel(), &frames_.Body(FrameKind::kCancel));

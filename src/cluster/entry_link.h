@@ -103,6 +103,9 @@ class EntryLink {
   // Asks the owner to end the waiting of its oldest call. Before that call's reply comes an answer,
   // if the owner has done it. REQUIRES: there is one, on this link; the owner knows kUnblock.
   void Unblock(CallClient* client, UnblockHow how);
+  // Its oldest call's reply is to begin before there is more of it, if that may be; else nothing
+  // comes of it. REQUIRES: there is one, on this link; the owner knows kBegin.
+  void BeginReply(CallClient* client);
   // Whether that keeps the order: what is under way for the client is on this link, and has not
   // moved.
   bool MayPass(const CallClient& client) const {

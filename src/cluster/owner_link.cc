@@ -25,6 +25,8 @@ Status OwnerLink::OnFrame(const Frame& frame) {
       return OnCredits(body);
     case FrameKind::kUnblock:
       return OnUnblocks(body);
+    case FrameKind::kBegin:
+      return OnBegins(body);
     case FrameKind::kAlive:
       (void)frames_.Body(FrameKind::kAlive);
       return frame.body.empty() ? Status::Ok() : Wrong("it asks for more than a sign of life");
@@ -135,6 +137,20 @@ Status OwnerLink::OnUnblocks(CallBodyReader body) {
   return body.ok() ? Status::Ok() : Wrong("nothing to unblock");
 }
 
+// As with kUnblock; of a call whose turn has not come the entry asks again.
+Status OwnerLink::OnBegins(CallBodyReader body) {
+  uint64_t number = 0;
+  uint64_t call = 0;
+  while (body.NextBegin(&number, &call)) {
+    Channel* const channel = Find(number);
+    if (channel == nullptr || channel->servant == nullptr) continue;
+    if (!channel->running || channel->executed != call) continue;
+    channel->servant->BeginReply();
+    channel->begins = true;
+  }
+  return body.ok() ? Status::Ok() : Wrong("no reply to begin");
+}
+
 void OwnerLink::Activate(Channel* channel) {
   if (channel->active) return;
   channel->active = true;
@@ -148,7 +164,7 @@ bool OwnerLink::Rests(const Channel& channel) {
 
 void OwnerLink::NoteEnd(Channel* channel) {
   if (!channel->running || channel->servant->running()) return;
-  channel->running = false;
+  channel->running = channel->begins = false;
   channel->ends.push_back(channel->servant->made_bytes());
 }
 
@@ -195,7 +211,8 @@ void OwnerLink::MoveIfDue(Channel* channel) {
 }
 
 // Replies leave whole, so that a read whose owner dies can be asked again; but for one that is long
-// or does not fit into what the client has room for.
+// or does not fit into what the client has room for, and what is to tell whether the client is
+// there.
 void OwnerLink::Answer(Channel* channel) {
   CallServant& servant = *channel->servant;
   if (servant.ended()) return Move(channel, MovedHow::kOwner);
@@ -225,9 +242,11 @@ void OwnerLink::Answer(Channel* channel) {
   }
   size_t sent = whole_bytes;
   const size_t part = sendable - whole_bytes;
-  if (part > 0 && (part >= kPartBytes || released.size() > sendable)) {
+  const bool goes = part >= kPartBytes || released.size() > sendable || channel->begins;
+  if (part > 0 && goes) {
     PutMore(channel->number, channel->answered + 1, released.substr(whole_bytes, part),
             &frames_.Body(FrameKind::kMore));
+    channel->begins = false;
     sent += part;
   }
   if (sent == 0) return;

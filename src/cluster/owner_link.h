@@ -62,6 +62,8 @@ class CallServant {
     (void)how;
     return false;
   }
+  // Makes the first byte of what runs replies, if it is known and was not made yet.
+  virtual void BeginReply() {}
   // That its session is in; empty: the one that it was told of.
   virtual std::string_view keyspace() const { return {}; }
   // It has been ended: nothing more is answered.
@@ -127,6 +129,7 @@ class OwnerLink {
     bool running{false};
     bool active{false};
     bool leaves{false};  // for another set, once all that was executed is answered
+    bool begins{false};  // what there is of the reply goes ahead, however little
   };
 
   Status OnChannels(CallBodyReader body);
@@ -134,6 +137,7 @@ class OwnerLink {
   Status OnCancels(CallBodyReader body);
   Status OnCredits(CallBodyReader body);
   Status OnUnblocks(CallBodyReader body);
+  Status OnBegins(CallBodyReader body);
   Channel* Find(uint64_t number);
   // Looks at the next calls; how many they are.
   size_t LookAhead(CallBodyReader* ahead);

@@ -38,6 +38,7 @@ class CommandLinks::EntryEnd final : public PeerHandler {
   bool stands() const { return greeted_ && link_ != nullptr; }
   bool dead() const { return dead_; }
   bool unblocks() const { return (greeting_.features() & kCallUnblocks) != 0; }
+  bool begins() const { return (greeting_.features() & kCallBegins) != 0; }
   EntryLink& entry() { return entry_; }
   // Without what the link's connection and the clients' calls hold.
   size_t memory_bytes() const {
@@ -273,7 +274,8 @@ class CommandLinks::OwnerEnd final : public PeerHandler {
   std::unique_ptr<OwnerLink> owner_{
       std::make_unique<OwnerLink>(static_cast<CallServants&>(links_))};
   FrameReader reader_{FrameKind::kCall,   FrameKind::kChannel, FrameKind::kCancel,
-                      FrameKind::kCredit, FrameKind::kUnblock, FrameKind::kAlive};
+                      FrameKind::kCredit, FrameKind::kUnblock, FrameKind::kAlive,
+                      FrameKind::kBegin};
 };
 
 // Both ends at once: what this node asks of itself, as the leader of its set, is carried out as

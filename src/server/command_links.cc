@@ -491,15 +491,25 @@ uint64_t CommandLinks::AskToUnblock(Session& session, UnblockReason reason) {
   PassedClient* const client = ClientOf(session);
   if (client == nullptr || !client->under_way() || !client->order.empty()) return 0;
   PassedChannel* const channel = client->current();
-  const auto end = std::find_if(entries_.begin(), entries_.end(), [channel](const auto& each) {
-    return &each->entry() == channel->link();
-  });
-  if (end == entries_.end() || !(*end)->unblocks()) return 0;
+  EntryEnd* const end = EndOf(*channel);
+  if (end == nullptr || !end->unblocks()) return 0;
   const bool error = reason == UnblockReason::kError;
-  (*end)->entry().Unblock(channel, error ? UnblockHow::kError : UnblockHow::kTimeout);
+  end->entry().Unblock(channel, error ? UnblockHow::kError : UnblockHow::kTimeout);
   client->unblockings.Ask(channel->calls().first(), ++unblocking_last_);
   unblockings_[unblocking_last_] = Unblocked::kNotYet;
   return unblocking_last_;
+}
+
+CommandLinks::EntryEnd* CommandLinks::EndOf(const PassedChannel& channel) const {
+  const auto end = std::find_if(entries_.begin(), entries_.end(), [&channel](const auto& each) {
+    return &each->entry() == channel.link();
+  });
+  return end == entries_.end() ? nullptr : end->get();
+}
+
+void CommandLinks::BeginReply(PassedChannel* channel) {
+  EntryEnd* const end = EndOf(*channel);
+  if (end != nullptr && end->begins()) end->entry().BeginReply(channel);
 }
 
 CommandPassing::Unblocked CommandLinks::AnswerToUnblock(uint64_t ticket) const {

@@ -241,6 +241,9 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   void Wake(PassedClient* client);
   void WakeAll();
   void AnswerUnblocking(uint64_t ticket, Unblocked answer);
+  // The end that what is under way on the channel goes by; null: it is gone.
+  EntryEnd* EndOf(const PassedChannel& channel) const;
+  void BeginReply(PassedChannel* channel);
   static PassedClient* ClientOf(const Session& session);
 
   Host& host_;

@@ -59,6 +59,7 @@ class CommandServant final : public CallServant {
   Lsn depends_on() const override { return depends_on_; }
   bool TakeWritten(int64_t* told_micros, std::vector<WrittenSteps>* steps) override;
   bool Unblock(UnblockHow how) override;
+  void BeginReply() override { host_.dispatcher().BeginReplyAhead(session_); }
   std::string_view keyspace() const override;
   // One whose user is gone still says what became of what it has carried out.
   bool ended() const override {

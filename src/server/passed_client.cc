@@ -70,6 +70,14 @@ size_t PassedClient::memory_bytes() const {
   return bytes;
 }
 
+// Asked again and again, for the call that is the oldest then.
+void PassedClient::BeginReply() {
+  const Session& session = connection_.session;
+  const bool tells = !session.output.empty() || session.output_in_flight > 0;
+  if (tells || current_->calls().begun() || current_->calls().moved()) return;
+  links_.BeginReply(current_);
+}
+
 PassedChannel& PassedClient::ChannelTo(uint64_t set) {
   const auto found = std::find_if(channels_.begin(), channels_.end(),
                                   [set](const auto& channel) { return channel->set() == set; });

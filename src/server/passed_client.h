@@ -72,6 +72,7 @@ class PassedClient final : public PassedCommands {
     return !lost_ && (!order.empty() || (current_ != nullptr && !current_->calls().empty()));
   }
   bool MayWaitForEver() const override { return connection_.session.switches.waits_elsewhere; }
+  void BeginReply() override;
   size_t memory_bytes() const override;
 
   Connection& connection() { return connection_; }

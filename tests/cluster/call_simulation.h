@@ -1,6 +1,7 @@
 // A deterministic simulation of command links: three nodes, one of which leads; clients at all of
-// them that pipeline reads and writes, some of which wait for others and are unblocked, and some of
-// which are told of what others write (CLIENT TRACKING NOLOOP); links that close at any moment with
+// them that pipeline reads and writes, some of which wait for others and are unblocked, some of
+// which are told of what others write (CLIENT TRACKING NOLOOP), and some of which may have left and
+// are sent the beginning of a reply to find out; links that close at any moment with
 // all that is on its way, and are reordered against each other; leaders that die, are deposed
 // without knowing it, or hand over. What is under test is src/cluster and PassedWrites as they are;
 // the log, the sockets and the sessions around them are toys of a few lines each, and a run replays
@@ -11,7 +12,8 @@
 // there; a connection's reads never miss an earlier write of its own, nor go back; what the leader
 // answers misses nothing that anybody had been told of when the read was sent; who is said to wait
 // no more has its reply, and nobody else is unblocked; what the owner tells of a client's writes is
-// committed and that client's, and the client hears of all that others write and of nothing else.
+// committed and that client's, and the client hears of all that others write and of nothing else;
+// for a client that has left nothing goes on at an owner.
 #pragma once
 
 #include <fmt/format.h>
@@ -99,6 +101,7 @@ class Servant final : public CallServant {
   Lsn depends_on() const override { return {1, depends_}; }
   bool TakeWritten(int64_t* told_micros, std::vector<WrittenSteps>* steps) override;
   bool Unblock(UnblockHow how) override;
+  void BeginReply() override;
   bool ended() const override { return false; }
 
   void Release(uint64_t committed);
@@ -132,6 +135,7 @@ class Servant final : public CallServant {
   std::deque<Gate> gates_;
   int slow_{0};
   std::string late_;
+  bool late_begun_{false};
   uint64_t late_index_{0};
   uint64_t waiting_id_{0};  // of the call that waits for others
   size_t waiting_key_{0};

@@ -55,6 +55,7 @@ bool Servant::Execute(std::string_view text, uint8_t flags) {
     waiting_key_ = key;
   } else if (world_.random_.OneIn(8)) {
     slow_ = 1 + static_cast<int>(world_.random_.Below(4));
+    late_begun_ = false;
     late_ = ReadReply(id, key, "-");
     late_index_ = LogEnd();
   } else {
@@ -87,10 +88,20 @@ bool Servant::EndIfWaiting() {
 bool Servant::Unblock(UnblockHow how) {
   if (waiting_id_ == 0) return false;
   slow_ = 1 + static_cast<int>(world_.random_.Below(3));
+  late_begun_ = false;
   late_ = ReadReply(std::exchange(waiting_id_, 0), waiting_key_,
                     how == UnblockHow::kError ? "error" : "timeout");
   late_index_ = LogEnd();
   return true;
+}
+
+// What the first byte is depends on no record.
+void Servant::BeginReply() {
+  if (slow_ == 0 || std::exchange(late_begun_, true)) return;
+  output_ += late_.front();
+  ++made_;
+  late_.erase(0, 1);
+  Release(committed_seen_);
 }
 
 // Steps that lie side by side are one.
@@ -161,6 +172,8 @@ void Client::Step() {
   }
   while (!input_.empty() && PassFront()) input_.pop_front();
   if (world_.random_.OneIn(3)) AskToUnblock();
+  const bool asks = !calls().empty() && !calls().moved() && world_.random_.OneIn(4);
+  if (asks) link()->BeginReply(this);
 }
 
 bool Client::PassFront() {
@@ -408,7 +421,8 @@ void World::Deliver(Link* link) {
   pieces.pop_front();
   cellar::FrameReader reader{FrameKind::kCall,    FrameKind::kReply, FrameKind::kMore,
                              FrameKind::kChannel, FrameKind::kMoved, FrameKind::kCancel,
-                             FrameKind::kCredit,  FrameKind::kWrote, FrameKind::kUnblock};
+                             FrameKind::kCredit,  FrameKind::kWrote, FrameKind::kUnblock,
+                             FrameKind::kBegin};
   reader.Add(piece);
   Frame frame;
   while (true) {
@@ -606,6 +620,8 @@ void World::CheckEnd() {
       Commit(100);
       while (!link->to_entry.empty() || !link->to_owner.empty()) Deliver(link.get());
     }
+    if (link->answerer->channels() != link->caller->channels())
+      return Fail("an owner goes on for a client that has left");
   }
 }
 

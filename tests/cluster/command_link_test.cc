@@ -22,9 +22,12 @@ using namespace cellar;
 // A call that concerns another set.
 constexpr uint8_t kElsewhere{1u << 7};
 
-// Waits for others with each call until it is unblocked; then its reply is how.
+// Waits for others with each call until it is unblocked; then its reply is how. All replies begin
+// with the same byte.
 class WaitingServant final : public CallServant {
  public:
+  explicit WaitingServant(size_t* living) : living_(living) { ++*living_; }
+  ~WaitingServant() override { --*living_; }
   void Become(const CallIdentity&) override {}
   Readiness MayExecute(std::string_view, uint8_t flags) override {
     return (flags & kElsewhere) != 0 ? Readiness::kOtherSet : Readiness::kNow;
@@ -54,12 +57,18 @@ class WaitingServant final : public CallServant {
     Finish(how == UnblockHow::kError ? "-UNBLOCKED" : "_");
     return true;
   }
+  void BeginReply() override {
+    if (!std::exchange(begun_, true)) output_ += kFirst;
+  }
   void Finish(std::string_view reply) {
-    output_ += reply;
+    output_ += std::exchange(begun_, false) ? reply.substr(1) : reply;
     running_ = false;
   }
+  static constexpr char kFirst{'*'};
 
  private:
+  size_t* living_;
+  bool begun_{false};
   std::string output_;
   uint64_t sent_{0};
   bool running_{false};
@@ -93,7 +102,7 @@ class Client final : public CallClient {
 
 struct Pair final : CallServants {
   std::unique_ptr<CallServant> MakeServant(const CallIdentity&) override {
-    auto made = std::make_unique<WaitingServant>();
+    auto made = std::make_unique<WaitingServant>(&servants);
     servant = made.get();
     return made;
   }
@@ -109,7 +118,7 @@ struct Pair final : CallServants {
     FrameReader reader{FrameKind::kCall,   FrameKind::kReply,   FrameKind::kMore,
                        FrameKind::kMoved,  FrameKind::kChannel, FrameKind::kCancel,
                        FrameKind::kCredit, FrameKind::kWrote,   FrameKind::kUnblock,
-                       FrameKind::kAlive};
+                       FrameKind::kAlive,  FrameKind::kBegin};
     reader.Add(bytes);
     Frame frame;
     while (*reader.Next(&frame)) REQUIRE(to->OnFrame(frame).ok());
@@ -126,6 +135,7 @@ struct Pair final : CallServants {
   }
 
   WaitingServant* servant{nullptr};
+  size_t servants{0};  // that live
   OwnerLink owner{*this};
   EntryLink entry;
 };
@@ -287,6 +297,58 @@ TEST_CASE("A reply that has crossed the end of its wait is not taken back, nor i
   pair.servant->Finish("+more");
   pair.Turn();
   CHECK(client.heard == "+entries(1 not)+more");
+}
+
+TEST_CASE("A reply begins ahead for a client that may have left, once, and only of that call",
+          "[command_link]") {
+  Pair pair;
+  Client client;
+  pair.Ask(&client, 0);
+  pair.Ask(&client, 0);
+  pair.Turn();
+  CHECK(client.heard.empty());
+  for (int i = 0; i < 3; ++i) {
+    pair.entry.BeginReply(&client);
+    pair.Turn();
+    CHECK(client.heard == "*");
+    CHECK(client.calls().begun());
+  }
+  pair.servant->Finish("*1");
+  pair.ToOwner();
+  const std::string on_its_way = pair.FromOwner();
+  pair.entry.BeginReply(&client);
+  Pair::Deliver(on_its_way, &pair.entry);
+  CHECK(client.heard == "*1");
+  // It was for the first call; the second one runs now.
+  pair.Turn();
+  pair.Turn();
+  CHECK(client.heard == "*1");
+  CHECK_FALSE(client.calls().begun());
+  pair.entry.BeginReply(&client);
+  pair.Turn();
+  CHECK(client.heard == "*1*");
+  // Nobody else may answer it any more.
+  pair.entry.OnLost();
+  CHECK(client.heard == "*1*unknown");
+}
+
+TEST_CASE("What runs at the owner ends when its client leaves", "[command_link]") {
+  Pair pair;
+  Client other;
+  pair.Ask(&other, 0);
+  {
+    Client client;
+    pair.Ask(&client, 0);
+    pair.Ask(&client, 0);
+    pair.Turn();
+    pair.entry.BeginReply(&client);
+    pair.Turn();
+    CHECK(pair.servants == 2);
+  }
+  pair.Turn();
+  CHECK(pair.servants == 1);
+  CHECK(pair.owner.channels() == 1);
+  CHECK(other.heard.empty());
 }
 
 TEST_CASE("Bodies of what was written are refused when they are damaged", "[command_link]") {

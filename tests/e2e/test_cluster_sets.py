@@ -1,5 +1,6 @@
 """A cluster of several sets: how they join it, one schema everywhere, rows that any node reaches."""
 
+import itertools
 import os
 import random
 import signal
@@ -339,6 +340,74 @@ class Several(SetsCase):
             self.wait_until(lambda member=member: {member.info("cluster")[f"cluster_calls_{name}"]
                                                    for name in ("waiting", "held")} == {0}, lambda: str(member.info("cluster")))
         self.assertEqual(5000, self.any().run("CCOUNT t"))
+
+    def test_a_read_ends_at_other_sets_when_its_client_leaves(self):
+        """One that has hung up, or was ended, in the middle of it; not one that sends no more and waits for the reply."""
+        self.cluster(3)
+        entry, *owners = self.everyone
+        entry.run("TABLE CREATE t SPLIT AT 2 k p FAMILY f")
+        self.wait_until(lambda: all("t" in member.run("TABLE LIST") for member in self.everyone), "the table has not come")
+        held = {row: entry.run("TABLET ROUTE t", row)[1] for row in "akp"}
+        pipe = entry.redis.pipeline(transaction=False)
+        for number in range(40_000):
+            pipe.execute_command("CPUT", "t", f"{'kp'[number % 2]}{number}", "f:x", "0")
+        pipe.execute()
+        self.assertEqual(40_000, entry.run("CUPDATE", "t", "ALL", "PUT", "f:x", format(random.getrandbits(1600), "01600b")))
+        # Seconds at each set, if nobody ends it.
+        slow = "WHERE f:x MATCH *1" + "?" * 60 + "2*"
+        row = next(row for row in "kp" if held[row] != held["a"])
+        reads = {"CCOUNT": (f"CCOUNT t {slow}", f"CCOUNT t PREFIX {row} {slow}"),
+                 "CAGG": (f"CAGG t BY KEY 1 REDUCE COUNT f:x {slow}", f"CAGG t PREFIX {row} BY KEY 1 REDUCE COUNT f:x {slow}"),
+                 "CSCAN": (f"CSCAN t 0 COUNT 100000 {slow}", f"CSCAN t 0 COUNT 100000 PREFIX {row} {slow}")}
+
+        def under_way(command):
+            """At the owners, on behalf of clients of the entry."""
+            return [line for member in owners for line in member.run("CLIENT LIST").splitlines()
+                    if " flags=Fb " in line and f" cmd={command.lower()} " in line]
+
+        def done(command):
+            """How many have come to their end at the owners."""
+            stats = [member.info("commandstats").get(f"cmdstat_{command.lower()}", {"calls": 0}) for member in owners]
+            return sum(each["calls"] for each in stats)
+
+        def hang_up(link):
+            link.close()
+
+        def end(link):
+            entry.run("CLIENT KILL ADDR", "{}:{}".format(*link.getsockname()), "SKIPME", "yes")
+
+        for command, texts in reads.items():
+            for text, leave in itertools.product(texts, (hang_up, end)):
+                with self.subTest(text=text[:40], leave=leave.__name__):
+                    before = done(command)
+                    link = socket.create_connection(("127.0.0.1", entry.port))
+                    link.sendall(text.encode() + b"\r\n")
+                    self.wait_until(lambda command=command: under_way(command), "it was not asked")
+                    leave(link)
+                    self.wait_until(lambda command=command: not under_way(command), lambda: str(owners[0].run("CLIENT LIST")))
+                    link.close()
+                    self.assertEqual(before, done(command))
+                    self.wait_until(lambda: entry.info("cluster")["cluster_calls_waiting"] == 0, "a call is left")
+
+    def test_who_sends_no_more_gets_the_replies_of_other_sets(self):
+        self.cluster(2)
+        entry = self.everyone[0]
+        entry.run("TABLE CREATE t SPLIT AT 1 n FAMILY f")
+        pipe = entry.redis.pipeline(transaction=False)
+        for number in range(6000):
+            pipe.execute_command("CPUT", "t", f"{'ax'[number % 2]}{number}", "f:x", format(random.getrandbits(1600), "01600b"))
+        pipe.execute()
+        slow = "WHERE f:x MATCH *1" + "?" * 60 + "2*"
+        for text, reply in ((f"CCOUNT t {slow}", b":0"), (f"CCOUNT t PREFIX x {slow}", b":0"), (f"CCOUNT t PREFIX a {slow}", b":0"),
+                            (f"CAGG t PREFIX x BY KEY 1 REDUCE COUNT f:x {slow}", b"*0"),
+                            (f"CSCAN t 0 COUNT 1000 PREFIX x {slow}", b"*2\r\n$1\r\n0\r\n*0")):
+            with self.subTest(text=text[:40]), socket.create_connection(("127.0.0.1", entry.port), timeout=60) as link:
+                link.sendall((text + "\r\n").encode() * 2 + b"PING\r\n")
+                link.shutdown(socket.SHUT_WR)
+                answer = b""
+                while piece := link.recv(1 << 16):
+                    answer += piece
+                self.assertEqual((reply + b"\r\n") * 2 + b"+PONG\r\n", answer)
 
     def test_beside_one_server(self):
         self.cluster(3)

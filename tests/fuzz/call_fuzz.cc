@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -74,6 +75,9 @@ class EchoServant final : public CallServant {
     output_ += how == UnblockHow::kError ? "-" : "_";
     return true;
   }
+  void BeginReply() override {
+    if (waits_ && output_.empty()) output_ += '*';
+  }
   bool ended() const override { return false; }
 
  private:
@@ -121,6 +125,9 @@ class AnyClient final : public CallClient {
     PutCallWords((choice & 6) == 6 ? std::span<const std::string_view>(kWait) : kWords, text);
     link->Pass(this, static_cast<uint8_t>(((choice & 8) != 0 ? kCallWrites | kCallTells : 0) |
                                           ((choice & 0x70) == 0x70 ? 0xe0 : 0)));
+  }
+  void BeginReply() {
+    if (!calls().empty() && !calls().moved()) link()->BeginReply(this);
   }
   void Unblock() {
     if (calls().empty()) return;
@@ -208,6 +215,9 @@ std::string PlausibleBody(FrameKind kind, bool to_owner, Input* input) {
     case FrameKind::kWrote:
       PutWrote(channel, flags, std::span(steps).first(flags % 3), &body);
       break;
+    case FrameKind::kBegin:
+      PutBegin(channel, number, &body);
+      break;
     default:
       PutUnblocked(channel, number, (flags & 1) != 0, &body);
       break;
@@ -267,9 +277,9 @@ class Pair final : public CallServants {
                         FrameKind::kWrote, FrameKind::kUnblock, FrameKind::kAlive});
   }
   static std::unique_ptr<FrameReader> OwnerReader() {
-    return std::unique_ptr<FrameReader>(new FrameReader{FrameKind::kCall, FrameKind::kChannel,
-                                                        FrameKind::kCancel, FrameKind::kCredit,
-                                                        FrameKind::kUnblock, FrameKind::kAlive});
+    return std::unique_ptr<FrameReader>(new FrameReader{
+        FrameKind::kCall, FrameKind::kChannel, FrameKind::kCancel, FrameKind::kCredit,
+        FrameKind::kUnblock, FrameKind::kAlive, FrameKind::kBegin});
   }
 
   std::unique_ptr<EntryLink> entry_{std::make_unique<EntryLink>()};
@@ -282,11 +292,14 @@ enum class Form : uint8_t { kPlausible, kAnyBody, kSpoilt, kAnyBytes };
 
 void Forge(Pair* pair, Input* input) {
   const uint8_t choice = input->Byte();
-  const int place = choice % 9;
-  const auto kind = static_cast<FrameKind>(place < 7 ? 32 + place : 61 + place - 7);
+  constexpr FrameKind kKinds[] = {FrameKind::kCall,    FrameKind::kReply, FrameKind::kMore,
+                                  FrameKind::kChannel, FrameKind::kMoved, FrameKind::kCancel,
+                                  FrameKind::kCredit,  FrameKind::kWrote, FrameKind::kUnblock,
+                                  FrameKind::kBegin};
+  const FrameKind kind = kKinds[choice % std::size(kKinds)];
   const bool both = kind == FrameKind::kChannel || kind == FrameKind::kUnblock;
-  const bool of_entry =
-      kind == FrameKind::kCall || kind == FrameKind::kCancel || kind == FrameKind::kCredit;
+  const bool of_entry = kind == FrameKind::kCall || kind == FrameKind::kCancel ||
+                        kind == FrameKind::kCredit || kind == FrameKind::kBegin;
   const uint8_t how = input->Byte();
   // Now and then what the end does not take.
   const bool to_owner = (how & 0x3c) == 0x3c ? !of_entry : both ? (how & 0x40) != 0 : of_entry;
@@ -333,6 +346,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (step == 19) pair.entry().Leave(&client);
         if (step == 35) pair.entry().CloseIdle();
         if (step == 51) pair.Turn(false);
+        if (step == 67) client.BeginReply();
         break;
       default:
         Forge(&pair, &input);

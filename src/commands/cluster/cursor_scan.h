@@ -31,6 +31,7 @@ class CursorScan final : public Task {
 
   TaskProgress Step(TaskContext& context) override;
   bool Streams() const override { return page_->Streams(); }
+  char FirstByte() const override { return page_->FirstByte(); }
   size_t reply_bytes() const override { return page_->reply_bytes(); }
   size_t memory_bytes() const override { return page_->memory_bytes(); }
 

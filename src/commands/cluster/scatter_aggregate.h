@@ -30,6 +30,7 @@ class ScatterAggregate final : public ScatterTask {
   // From now on: the rows are chosen; those it was made for are none.
   void Choose(ScatterChoice::Plan choice) { choice_.emplace(std::move(choice)); }
 
+  char FirstByte() const override { return '*'; }
   size_t reply_bytes() const override { return reply_.size(); }
   size_t memory_bytes() const override;
 

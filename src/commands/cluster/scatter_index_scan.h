@@ -40,6 +40,7 @@ class ScatterIndexScan final : public ScatterTask {
   ScatterIndexScan(const CommandContext& ctx, const Table& table, Plan plan);
 
   bool Streams() const override { return page_.ended(); }
+  char FirstByte() const override { return '*'; }
   size_t reply_bytes() const override { return page_.bytes(); }
   bool at_end() const override { return page_.is_last(); }
   size_t memory_bytes() const override;

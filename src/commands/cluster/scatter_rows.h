@@ -17,6 +17,7 @@ class ScatterRows final : public ScatterTask {
               size_t first_word, size_t reply_bytes_max);
 
   bool Streams() const override { return delivering_; }
+  char FirstByte() const override { return '*'; }
   size_t reply_bytes() const override { return bytes_; }
 
  private:

@@ -120,6 +120,7 @@ class AggregateRead final : public LongRead {
 class AggregateTask final : public LongReadTask {
  public:
   using LongReadTask::LongReadTask;
+  char FirstByte() const override { return '*'; }
 
  private:
   void Complete() override {}

@@ -49,7 +49,7 @@
 //   kMap, kMapAsk, kReport, kCut, kCutAnswer, kRelease: 39 - 41, 47 - 49: what a node of a cluster
 //              and its director say (cluster/cluster_frames.h)
 //   kMessage   57 member     what is published there (server/message_links.h)
-//   kWrote, kUnblock, kAlive: 61 - 63: on command links
+//   kBegin, kWrote, kUnblock, kAlive: 58, 61 - 63: on command links
 //
 // Two links lead from a follower to its leader: the control link (`PEER ... follow`), which carries
 // all but kChunk, and while a copy comes the bulk link (`PEER ... bulk`, the ticket in place of the
@@ -125,6 +125,7 @@ enum class FrameKind : uint8_t {
   kCutAnswer = 48,
   kRelease = 49,
   kMessage = 57,
+  kBegin = 58,
   kWrote = 61,
   kUnblock = 62,
   kAlive = 63,

@@ -312,7 +312,7 @@ void Connection::EndInput() {
     if (session.output.empty() && !StillSending()) return Close();  // its place is free at once
     session.EndAfterReplies();
   }
-  if (session.task) LookForClient();
+  if (session.task || calls_under_way()) LookForClient();
   if (!closing_) services_.commands_host.ScheduleFlush(session);
 }
 
@@ -323,9 +323,11 @@ void Connection::LookForClient() {
   pollfd socket{.fd = session.fd, .events = POLLRDHUP, .revents = 0};
   if (::poll(&socket, 1, 0) <= 0) return;
   if ((socket.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return Close();
-  if ((socket.revents & POLLRDHUP) == 0 || !session.task) return;
+  if ((socket.revents & POLLRDHUP) == 0) return;
   // It sends no more. One that waits for others waits no longer; of other replies the first byte,
   // sent ahead, finds out whether anybody is there.
+  if (calls_under_way()) passed->BeginReply();
+  if (!session.task) return;
   if (session.task->work->Unblock(UnblockReason::kTimeout)) {
     session.WakeTask();
     return;

@@ -13,6 +13,9 @@ class PassedCommands {
   virtual bool under_way() const = 0;
   // What is may wait for others, for ever.
   virtual bool MayWaitForEver() const = 0;
+  // The client sends no more: has the reply begin, if it can, which tells whether anybody is there.
+  // REQUIRES: under_way().
+  virtual void BeginReply() = 0;
   virtual size_t memory_bytes() const = 0;
 };
 
