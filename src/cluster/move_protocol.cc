@@ -19,6 +19,10 @@ constexpr int kTailPieces{16};
 
 MoveAnswer Ok(const MoveIn& in) { return {.code = Code::kOk, .in = in}; }
 MoveAnswer Later(std::string why) { return {.code = Code::kWait, .text = std::move(why)}; }
+// Of a recipient, whose trouble is told where nobody knows which set it comes from.
+MoveAnswer Fails(const MoveParty& party, const Status& status) {
+  return Later("set " + FormatUint64(party.set()) + ": " + status.text());
+}
 MoveAnswer Stale() { return {.code = Code::kStale}; }
 MoveAnswer Ended(MoveEnd end, std::string why = {}) {
   return {.code = Code::kEnded, .end = end, .text = std::move(why)};
@@ -87,17 +91,17 @@ MoveAnswer AnswerBegin(MoveParty& party, const MoveStep& step) {
     fresh.tail = {};
     fresh.binds = false;
     if (const Status status = party.Stage(step.job, fresh, step.failures); !status.ok())
-      return Later(status.text());
+      return Fails(party, status);
     stage = moves.FindIn(step.job);
     CELLAR_ASSERT(stage != nullptr);
   }
   if (stage == nullptr) return Ok({});
   if (!stage->clear) {
     const Result<bool> found = party.PurgeStage(*stage);
-    if (!found.ok()) return Later(found.status().text());
+    if (!found.ok()) return Fails(party, found.status());
     if (*found) return Later(std::string(kPurgingText));
     const Status status = party.Fill(step.job, {stage->attempt, 0, {}}, {});
-    if (!status.ok()) return Later(status.text());
+    if (!status.ok()) return Fails(party, status);
   }
   return Ok(*moves.FindIn(step.job));
 }
@@ -114,7 +118,7 @@ MoveAnswer AnswerPart(MoveParty& party, const MoveStep& step) {
     return Later(std::move(why));
   const Status status = party.Fill(step.job, part, step.ops);
   if (status.ok()) return Ok(*party.moves().FindIn(step.job));
-  if (status.code() != ErrorCode::kCorruption) return Later(status.text());
+  if (status.code() != ErrorCode::kCorruption) return Fails(party, status);
   // Whatever went wrong, another attempt copies what there is.
   MoveAnswer answer = Stale();
   answer.text = status.text();
@@ -128,7 +132,7 @@ MoveAnswer AnswerOwn(MoveParty& party, const MoveStep& step) {
                       stage->complete();
   if (!is_all) return Stale();
   const Status status = party.Own(step.job, step.part, step.stamp, step.record_next);
-  return status.ok() ? Ended(MoveEnd::kMoved) : Later(status.text());
+  return status.ok() ? Ended(MoveEnd::kMoved) : Fails(party, status);
 }
 
 MoveAnswer AnswerCancel(MoveParty& party, const MoveStep& step) {

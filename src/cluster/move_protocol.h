@@ -62,7 +62,8 @@ class MoveParty {
   // Exactly that tablet; a part of it.
   virtual bool Owns(uint64_t table_id, const Tablet& tablet) const = 0;
   virtual bool OwnsPart(uint64_t table_id, const Tablet& tablet) const = 0;
-  // Why nothing can be given away now, or taken in; empty: it can.
+  // Why nothing can be given away now, or taken in; empty: it can. Of the latter others tell, too:
+  // it names the set.
   virtual std::string WhyKept(const MoveOut& move) const = 0;
   virtual std::string WhyNoRoom() const = 0;
   // Changes of rows of the table are under way that go on over several turns.

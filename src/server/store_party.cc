@@ -1,6 +1,7 @@
 // See store_party.h.
 #include "server/store_party.h"
 
+#include <fmt/format.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -209,10 +210,17 @@ std::string StoreParty::WhyKept(const MoveOut& move) const {
 
 std::string StoreParty::WhyNoRoom() const {
   const auto limit = static_cast<uint64_t>(host_.services().config.maxmemory);
-  if (limit != 0 && host_.memory_used_bytes() > limit / 100 * kRoomPercent)
-    return "the set is full";
+  const uint64_t used = host_.memory_used_bytes();
   const Status fits = CheckTabletsFit(host_.store().engine(), 1);
-  return fits.ok() ? std::string() : fits.text();
+  std::string why;
+  if (limit != 0 && used > limit / 100 * kRoomPercent)
+    why = fmt::format("it uses {} bytes, and takes nothing in beyond {} % of maxmemory, {}", used,
+                      kRoomPercent, limit);
+  else if (!fits.ok())
+    why = fits.text();
+  else
+    return {};
+  return fmt::format("set {} has no room for it: {}", set(), why);
 }
 
 bool StoreParty::RowsAreHeld(uint64_t table_id) const {

@@ -3,6 +3,7 @@ gives away it does not keep."""
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -182,6 +183,33 @@ class Moving(MovesCase):
         other.connect()
         self.wait_until(lambda: other.info("cluster").get("cluster_tablets_staged") == 0, lambda: other.info("cluster"))
         self.wait_until(lambda: director.refusal("TABLET MOVE t k TO 2 WAIT 20000") == "no error: OK", self.jobs)
+        self.assert_whole()
+
+    def test_a_set_without_room_is_named(self):
+        """While the job waits for it, and for ever once it is cancelled."""
+        self.cluster(3)
+        director, donor, other = self.everyone
+        director.run("TABLE", "CREATE", "t", "SPLIT", "AT", 2, "h", "p", "FAMILY", "f")
+        director.run("CLUSTER CONFIG SET tablet-balance no")
+        pipe = donor.redis.pipeline(transaction=False)
+        for number in range(3000):
+            pipe.execute_command("CPUT", "t", f"i{number}", "f:x", f"{number}" * 300)
+        pipe.execute()
+        limit = other.info("memory")["used_memory"] + (1 << 20)
+        other.run("CONFIG SET maxmemory", limit * 100 // 85)
+        number = director.run("TABLET MOVE t i TO 2")
+        text = rf"set 2 has no room for it: it uses \d+ bytes, and takes nothing in beyond 85 % of maxmemory, {limit * 100 // 85}"
+        self.wait_until(lambda: re.fullmatch(text, self.jobs()[0]["error"] or ""), self.jobs)
+        self.assertEqual("copying", self.jobs()[0]["state"])
+        director.run("DEBUG CLUSTER JOB-PATIENCE 300")
+        self.wait_until(lambda: self.jobs()[0]["state"] == "cancelled", self.jobs)
+        self.assertRegex(self.jobs()[0]["error"], rf"no progress for \d+ s: {text}")
+        self.wait_until(lambda: director.info("cluster")["cluster_jobs_running"] == 0, self.jobs)
+        told = [event for event in director.run("CLUSTER EVENTS") if event[1] == f"job {number} is cancelled"]
+        self.assertRegex(told[0][2], text)
+        other.run("CONFIG SET maxmemory 0")
+        director.run("DEBUG CLUSTER JOB-PATIENCE 60000")
+        self.wait_until(lambda: director.refusal("TABLET MOVE t i TO 2 WAIT 20000") == "no error: OK", self.jobs)
         self.assert_whole()
 
     def test_what_is_watched_ends_with_a_move(self):
