@@ -18,7 +18,7 @@
 //                                    what was recovered of it (returning_sets.h)
 //   kCut       director  cluster u64, set v, whole u8, a change of the schema (catalog_changes.h)
 //   kRelease   director  number v: all sets have these changes; 0: that the director is there, every
-//                        second
+//                        second, and behind it version v of its map for those who take that
 //
 // v: Varint64, b: length-prefixed. A set says what it has, and logs what it is told; who owns what
 // is decided by neither (engine/table/tablets.h).
@@ -43,6 +43,8 @@ inline constexpr uint64_t kClusterLinkHomes{3};
 inline constexpr uint64_t kClusterLinkLost{4};
 // ... and what a set that has come back is told to have.
 inline constexpr uint64_t kClusterLinkSettle{5};
+// ... and which version of the map the director has.
+inline constexpr uint64_t kClusterLinkMapVersion{6};
 
 struct NodeReport {
   uint64_t cluster_id{0};  // 0: the set is part of none yet

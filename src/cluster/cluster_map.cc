@@ -12,6 +12,7 @@
 #include "base/text/quote.h"
 #include "cluster/lost_rows.h"
 #include "engine/state/snapshot_set.h"
+#include "replica/set/set_members.h"
 #include "store/move_changes.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
@@ -352,6 +353,12 @@ const std::vector<MapTables::SetRow>& ClusterMap::Sets(Store& store) {
   sets_table_id_ = tables.sets().id();
   sets_lsn_ = tables.sets().last_lsn();
   return sets_;
+}
+
+// A set says of its level what others must know to speak with it.
+uint32_t ClusterMap::FeatureLevel(uint32_t own) const {
+  if (!has_others() || known_ >= kClusterLinkSettle) return own;
+  return std::min(own, known_ >= kClusterLinkCuts ? kCutsLevel : kMovesLevel);
 }
 
 void ClusterMap::TakeClaims(Store& store, uint32_t term, uint64_t set, TabletsByTable tablets) {

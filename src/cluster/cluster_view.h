@@ -14,6 +14,8 @@ namespace cellar {
 struct ClusterView {
   SetDirectory sets;
   MapCache map;  // outside of set 0
+  // Version of the map of the director, as it said last; 0: it has not said.
+  uint64_t map_heard{0};
   // Replies are held behind a change that all sets are to have: no tablet is given away until then.
   bool replies_are_held{false};
   // Why this node serves nothing: its set has come back, and it is not certain yet what it owns

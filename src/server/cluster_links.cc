@@ -121,6 +121,7 @@ class ClusterLinks::Up final : public PeerHandler {
     if (!*done) return;
     if (greeting_.node() == links_.host_.replication().node()) return Fail("that is this node");
     greeted_ = true;
+    links_.host_.services().cluster_view.map_heard = 0;
     ReportIfDue();
     const bool is_of_head = links_.in_cluster() && links_.host_.store().engine().cluster().set == 0;
     // For all of it: what another director had told, or this one in another term, may have been
@@ -147,7 +148,6 @@ class ClusterLinks::Up final : public PeerHandler {
     }
   }
   bool Take(const Frame& frame) {
-    uint64_t number = 0;
     switch (frame.kind) {
       case FrameKind::kMap:
         if (!frame.body.empty() && frame.body[0] == static_cast<char>(MapPart::kElsewhere))
@@ -157,13 +157,20 @@ class ClusterLinks::Up final : public PeerHandler {
         links_.TakeSchemaOrder(frame.body);
         return true;
       case FrameKind::kRelease:
-        if (!ReadNumber(frame.body, &number)) return false;
-        is_told_ = is_told_ || number == 0;
-        if (number != 0) Release(number);
-        return true;
+        return TakeRelease(frame.body);
       default:
         return false;
     }
+  }
+  bool TakeRelease(std::string_view body) {
+    uint64_t number = 0;
+    if (!GetVarint64(&body, &number)) return false;
+    if (number != 0) {
+      Release(number);
+      return body.empty();
+    }
+    is_told_ = true;
+    return body.empty() || ReadNumber(body, &links_.host_.services().cluster_view.map_heard);
   }
   void Release(uint64_t number) {
     const auto confirmation = links_.member_.OnRelease(number);
@@ -253,7 +260,12 @@ class ClusterLinks::Down final : public PeerHandler {
     if (now - heard_micros_ > 3 * kReportMicros) return Fail("it is silent");
     if (now < pulse_micros_) return;
     pulse_micros_ = now + kPulseMicros;
-    Say(FrameKind::kRelease, NumberBody(0));
+    std::string body = NumberBody(0);
+    if (known() >= kClusterLinkMapVersion) {
+      ClusterMap& map = links_.host_.services().cluster_map;
+      PutVarint64(&body, map.Current(links_.host_.store()).version());
+    }
+    Say(FrameKind::kRelease, body);
   }
   void Push() {
     if (dead() || !number_) return;
@@ -537,14 +549,6 @@ void ClusterLinks::SetHold(uint64_t held_from, Lsn before) {
 
 // --- cuts
 
-uint64_t ClusterLinks::Known() const {
-  const auto knows = [this](uint32_t level) {
-    return set()->feature_level() >= level || set()->CheckLevel(level).ok();
-  };
-  if (!has_state() || !knows(kCutsLevel)) return kClusterLinkVersion;
-  return knows(kWholeGroupsLevel) ? kClusterLinkSettle : kClusterLinkCuts;
-}
-
 Status ClusterLinks::CheckSets() const {
   for (const MapTables::SetRow& row : host_.services().cluster_map.Sets(host_.store())) {
     if (row.number == 0) continue;
@@ -571,7 +575,7 @@ void ClusterLinks::NoteKnown() {
     uint64_t& known = known_[number];
     known = std::max(known, down->known());
   }
-  uint64_t least = kClusterLinkLost;
+  uint64_t least = kClusterLinkSettle;
   for (const auto& set : host_.services().cluster_map.Sets(host_.store())) {
     const auto known = known_.find(set.number);
     if (set.number != 0) least = std::min(least, known == known_.end() ? 0 : known->second);

@@ -93,6 +93,14 @@ NodeReport ClusterLinks::MakeReport(bool with_tablets) const {
   return report;
 }
 
+uint64_t ClusterLinks::Known() const {
+  const auto knows = [this](uint32_t level) {
+    return set()->feature_level() >= level || set()->CheckLevel(level).ok();
+  };
+  if (!has_state() || !knows(kCutsLevel)) return kClusterLinkVersion;
+  return knows(kWholeGroupsLevel) ? kClusterLinkMapVersion : kClusterLinkCuts;
+}
+
 // --- users
 
 // Those of the cluster are those of each of its sets. While a change of the members or of the users

@@ -233,6 +233,10 @@ class OneSet(ClusterCase):
     def test_options_of_the_cluster(self):
         member = self.alone()
         shown = pairs(member.run("CLUSTER CONFIG GET *"))
+        own, agreed = member.info("cluster")["cluster_feature_level"].split("/")
+        self.assertEqual((own, own), (agreed, shown.pop("feature-level")))
+        self.refused(member, "feature-level cannot be set: it rises by itself", "CLUSTER CONFIG SET feature-level 3")
+        self.assertNotIn("feature-level", pairs(member.run("CONFIG GET *")))
         self.assertEqual({"cluster-cut-interval": "0", "tablet-split-bytes": "268435456", "tablet-merge-bytes": "67108864",
                           "tablet-balance": "yes", "tablet-move-rate": "67108864", "tablet-moves": "2"}, shown)
         self.assertEqual("OK", member.run("CLUSTER CONFIG SET TABLET-SPLIT-BYTES 1gb"))

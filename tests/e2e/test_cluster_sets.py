@@ -704,6 +704,19 @@ class Rows(SetsCase):
             parts = [pairs(member.run(*words.split(), "LOCAL"))[field] for member in self.everyone]
             self.assertEqual((whole, True), (sum(parts), all(0 < part < whole for part in parts)), parts)
 
+    def test_what_all_sets_know_and_who_lacks_what(self):
+        self.cluster(2, voters=3)
+        level = self.everyone[0].info("cluster")["cluster_feature_level"].split("/")[0]
+        for member in self.everyone:
+            self.wait_until(lambda member=member: member.run("CLUSTER CONFIG GET feature-level") == ["feature-level", level],
+                            lambda member=member: member.run("CLUSTER CONFIG GET *"))
+        self.everyone[0].run("TABLE CREATE t SPLIT AT 2 h p FAMILY f")
+        self.assertEqual("OK", self.any().run("TABLET SPLIT t k"))
+        for member in self.everyone:
+            for name, wanted in (("version", range(2, 1000)), ("behind", (0,))):
+                self.wait_until(lambda member=member, name=name, wanted=wanted: member.info("cluster")[f"cluster_map_{name}"] in wanted,
+                                lambda member=member: member.info("cluster"))
+
     def test_rows_of_others_are_not_missing_after_a_start(self):
         self.cluster(3)
         self.any().run("TABLE CREATE t SPLIT AT 2 h p FAMILY f")

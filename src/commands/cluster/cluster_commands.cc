@@ -29,10 +29,14 @@
 #include "commands/reports/info.h"
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
+#include "replica/set_node.h"
 #include "store/store.h"
 
 namespace cellar {
 namespace {
+
+// Told among the options of the cluster; it rises by itself.
+constexpr std::string_view kFeatureLevelName{"feature-level"};
 
 void CmdClusterDisabled(CommandContext& ctx) { ctx.Fail(kClusterDisabled); }
 
@@ -291,10 +295,21 @@ void ReplyOptions(CommandContext& ctx, std::string_view pattern) {
     ctx.reply.Bulk(found == given.end() ? option.value : std::string_view(found->second));
     ++count;
   }
+  if (GlobMatch(pattern, kFeatureLevelName, GlobCase::kInsensitive)) {
+    const uint32_t own = ctx.host.replication().set()->feature_level();
+    ctx.reply.Bulk(kFeatureLevelName);
+    ctx.reply.Bulk(fmt::format("{}", ctx.host.services().cluster_map.FeatureLevel(own)));
+    ++count;
+  }
   ctx.reply.EndMap(mark, count);
 }
 
 void SetOption(CommandContext& ctx, std::string_view name, std::string_view text) {
+  if (EqualsIgnoreCase(name, kFeatureLevelName)) {
+    return ctx.Fail(
+        "ERR feature-level cannot be set: it rises by itself, once all members of all sets know "
+        "more");
+  }
   const ClusterOption* const option = FindClusterOption(name);
   if (option == nullptr) return ctx.Fail("ERR Unknown option of the cluster - " + Quote(name));
   const Result<std::string> value = CheckClusterOption(*option, text);

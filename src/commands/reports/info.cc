@@ -541,6 +541,8 @@ void ClusterFields(Host& host, InfoWriter& out) {
   out.Field("cluster_sets", sets.sets().size());
   out.Field("cluster_role", directs ? "director" : leads ? "leader" : "member");
   out.Field("cluster_map_version", map.version());
+  const bool is_behind = !directs && view.map_heard > map.version();
+  out.Field("cluster_map_behind", is_behind ? view.map_heard - map.version() : 0);
   out.Field("cluster_catalog", store.engine().cluster().catalog);
   out.Field("cluster_tablets_owned", report.tablets);
   const TabletMoves& moves = store.engine().cluster().moves;
