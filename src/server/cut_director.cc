@@ -26,6 +26,8 @@ namespace {
 constexpr int64_t kLeadMicros[] = {10'000, 60'000, 400'000};
 constexpr size_t kDecidedMax{64};
 constexpr int64_t kSecond{1'000'000};
+// A restore point that is due and could not be made is tried again then.
+constexpr int64_t kAgainSeconds{10};
 
 Status NotNow(std::string_view why) {
   return Status::Error(ErrorCode::kTryAgain, std::string(why) + "; nothing was done");
@@ -38,7 +40,7 @@ void CutDirector::BeginTerm() {
   looks_ = true;
   clocks_.clear();
   interval_micros_ = 0;
-  interval_number_ = 0;
+  interval_run_.reset();
 }
 
 void CutDirector::NoteClock(uint64_t set, int64_t clock_micros, int64_t commit_micros) {
@@ -184,16 +186,9 @@ void CutDirector::DropStaleCursors() {
   if (!stale.empty()) (void)FrozenTables(store).Drop(stale);  // a full disk delays it
 }
 
+// As often as a command would try, which holds replies for no longer; and then again before the
+// next one is due.
 void CutDirector::StepInterval() {
-  if (interval_number_ != 0) {
-    const State state = StateOf(interval_number_);
-    if (state == State::kOpen) return;
-    interval_number_ = 0;
-    if (state == State::kGood || ++interval_attempt_ > 2)
-      interval_attempt_ = 0;
-    else
-      interval_micros_ = now();
-  }
   const std::map<std::string, std::string> options = MapTables(host_.store()).Options();
   const auto option = options.find("cluster-cut-interval");
   int64_t seconds = 0;
@@ -203,15 +198,21 @@ void CutDirector::StepInterval() {
   }
   if (seconds <= 0) {
     interval_micros_ = 0;
+    interval_run_.reset();
     return;
   }
   if (interval_micros_ == 0) interval_micros_ = now() + seconds * kSecond;
   if (now() < interval_micros_) return;
-  const Result<uint64_t> number =
-      Begin({.purpose = CutPurpose::kRestorePoint, .attempt = interval_attempt_});
-  // What hinders it now is soon over; and what does not end is not asked all the time.
-  interval_micros_ = now() + (number.ok() ? seconds * kSecond : kSecond / 10);
-  if (number.ok()) interval_number_ = *number;
+  if (!interval_run_) interval_run_.emplace(host_, CutRun::Order{});
+  const CutRun::State state = interval_run_->Step();
+  if (state == CutRun::State::kRuns) return;
+  if (state == CutRun::State::kFailed) {
+    Log(LogSeverity::kNotice,
+        "The restore point that is due is not made yet: " + interval_run_->status().text());
+    seconds = std::min(seconds, kAgainSeconds);
+  }
+  interval_run_.reset();
+  interval_micros_ = now() + seconds * kSecond;
 }
 
 }  // namespace cellar

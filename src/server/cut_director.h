@@ -14,6 +14,7 @@
 
 #include "cluster/cut_desk.h"
 #include "cluster/map_tables.h"
+#include "commands/cluster/cut_run.h"
 #include "commands/session/host.h"
 
 namespace cellar {
@@ -70,9 +71,9 @@ class CutDirector final : public CutDesk {
   };
   std::map<uint64_t, SetClock> clocks_{};  // by set, as it has said last
   CutFigures figures_;
-  int64_t interval_micros_{0};  // the next restore point is due then; 0: not known
-  uint64_t interval_number_{0};
-  int interval_attempt_{0};
+  // Of restore points that come by themselves.
+  int64_t interval_micros_{0};  // the next one is due then; 0: not known
+  std::optional<CutRun> interval_run_{};
   int64_t begun_micros_{0};  // the last cut
   int64_t rests_until_micros_{0};
 };

@@ -515,6 +515,24 @@ class Cuts(MomentCase):
         self.everyone[2].connect()
         self.wait_until(lambda: "no error" in self.everyone[0].refusal("CLUSTER CUT"), "no cut any more")
 
+    def test_a_restore_point_that_is_due_is_made_in_the_end(self):
+        """A set stands still for several cuts; none would be due again for days."""
+        self.cluster(2)
+        director, other = self.everyone
+        director.run("CLUSTER CONFIG SET cluster-cut-interval 1")
+        self.wait_until(lambda: [cut for cut in self.cuts() if cut["state"] == "good"], "no cut comes by itself")
+        bad = director.info("cluster")["cluster_cuts_bad"]
+        other.server.process.send_signal(signal.SIGSTOP)
+        try:
+            self.wait_until(lambda: director.info("cluster")["cluster_cuts_bad"] > bad, lambda: director.info("cluster"))
+            director.run("CLUSTER CONFIG SET cluster-cut-interval 1000000")
+            self.wait_until(lambda: "The restore point that is due is not made yet" in director.server.log() or
+                            director.info("cluster")["cluster_cuts_bad"] >= bad + 3, lambda: director.info("cluster"))
+            good = director.info("cluster")["cluster_cuts_good"]
+        finally:
+            other.server.process.send_signal(signal.SIGCONT)
+        self.wait_until(lambda: director.info("cluster")["cluster_cuts_good"] > good, lambda: director.info("cluster"))
+
     def test_clocks_that_differ(self):
         self.cluster(3)
         run = self.everyone[0].run
