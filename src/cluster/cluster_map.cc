@@ -378,7 +378,7 @@ void ClusterMap::TakeClaims(Store& store, uint32_t term, uint64_t set, TabletsBy
 }
 
 // Each goes to the set that has the fewest then, the first ones to those of lower numbers.
-std::vector<uint64_t> ClusterMap::Deal(size_t tablets) {
+Result<std::vector<uint64_t>> ClusterMap::Deal(size_t tablets) const {
   std::map<uint64_t, size_t> counts;
   for (const MapTables::SetRow& set : sets_)
     if (!set.draining || set.number == 0) counts[set.number] = 0;
@@ -396,6 +396,12 @@ std::vector<uint64_t> ClusterMap::Deal(size_t tablets) {
     const auto least =
         std::min_element(counts.begin(), counts.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (least->second >= kTabletsMax) {
+      return Status::Error(
+          ErrorCode::kTooLarge,
+          fmt::format("there is room for {} of {} tablets: each set has at most {}", i, tablets,
+                      kTabletsMax));
+    }
     dealt.push_back(least->first);
     ++least->second;
   }

@@ -97,7 +97,7 @@ class ClusterMap final : public CatalogKeeper {
 
   // --- CatalogKeeper
   bool has_others() const override { return sets_.size() > 1; }
-  std::vector<uint64_t> Deal(size_t tablets) override;
+  Result<std::vector<uint64_t>> Deal(size_t tablets) const override;
   bool IsWholeElsewhere(uint64_t table_id) const override;
   Status Keep(Store& store, const CatalogChange& change) override;
   bool KnowCuts() const override { return known_ >= kClusterLinkCuts; }

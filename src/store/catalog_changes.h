@@ -56,8 +56,9 @@ class CatalogKeeper {
   virtual ~CatalogKeeper() = default;
   // Whether there are other sets: without them nothing is kept.
   virtual bool has_others() const = 0;
-  // The sets that tablets of a new table go to, one for each.
-  virtual std::vector<uint64_t> Deal(size_t tablets) = 0;
+  // The sets that tablets of a new table go to, one for each. TOOLARGE: not all find room, as far
+  // as is known of other sets here. O(tablets * sets), and those that there are
+  virtual Result<std::vector<uint64_t>> Deal(size_t tablets) const = 0;
   // Whether another set owns all rows of the table as one tablet, by what is known of it here.
   virtual bool IsWholeElsewhere(uint64_t table_id) const = 0;
   // Notes the change until every set has it, by writes to `store` that become part of its record.

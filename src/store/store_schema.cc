@@ -79,6 +79,18 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
                      {.key = key, .families = families, .placement = {}, .split_at = {}});
 }
 
+// Each set takes its share. A server alone keeps none, and takes no more than a set could.
+static Status CheckNewTabletsFit(const Engine& engine, const CatalogKeeper* keeper, size_t count) {
+  if (!engine.cluster().active())
+    return count <= kTabletsMax
+               ? Status::Ok()
+               : Status::Error(ErrorCode::kTooLarge,
+                               "a set has at most " + FormatUint64(kTabletsMax) + " tablets");
+  if (keeper == nullptr || !keeper->has_others()) return CheckTabletsFit(engine, count);
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> sets, keeper->Deal(count));
+  return CheckTabletsFit(engine, static_cast<size_t>(std::count(sets.begin(), sets.end(), 0U)));
+}
+
 // Everything is checked, down to the last family, before the op is made; the engine then only
 // carries it out.
 Status Store::CreateTable(std::string_view keyspace, std::string_view name, const NewTable& table) {
@@ -88,8 +100,8 @@ Status Store::CreateTable(std::string_view keyspace, std::string_view name, cons
   schema.key = table.key;
   schema.placement = table.placement;
   ASSIGN_OR_RETURN(const Tablets::Pointer tablets, TabletsOfNew(schema, table.split_at));
-  if (engine_->cluster().active())
-    RETURN_IF_ERROR(CheckTabletsFit(*engine_, tablets->list().size()));
+  RETURN_IF_ERROR(CheckNewTabletsFit(*engine_, has_other_sets() ? catalog_.keeper : nullptr,
+                                     tablets->list().size()));
   if (table.placement.any()) RETURN_IF_ERROR(CheckFeature(Feature::kPlacement));
   uint64_t tree_id_next = engine_->tree_id_next();
   schema.groups.push_back({std::string(kDefaultGroup), tree_id_next++});
@@ -126,9 +138,10 @@ void Store::AssignNewTable(uint64_t id, const Tablets& tablets) {
     own = tablets.list();
   } else {
     std::map<uint64_t, std::vector<Tablet>> dealt;
-    const std::vector<uint64_t> sets = catalog_.keeper->Deal(tablets.list().size());
-    CELLAR_ASSERT(sets.size() == tablets.list().size());
-    for (size_t i = 0; i < sets.size(); ++i) dealt[sets[i]].push_back(tablets.list()[i]);
+    const Result<std::vector<uint64_t>> sets = catalog_.keeper->Deal(tablets.list().size());
+    CELLAR_ASSERT(sets.ok());  // it has been asked whether they fit
+    CELLAR_ASSERT(sets->size() == tablets.list().size());
+    for (size_t i = 0; i < sets->size(); ++i) dealt[(*sets)[i]].push_back(tablets.list()[i]);
     own = std::move(dealt[0]);
     dealt.erase(0);
     for (auto& [set, list] : dealt) {

@@ -135,10 +135,6 @@ Result<Tablets::Pointer> TabletsOfNew(const TableSchema& schema,
   }
   if (schema.placement.whole && !split_at.empty())
     return Status::Error(ErrorCode::kErr, "a WHOLE table is not split");
-  if (bounds.size() > kTabletsMax) {
-    return Status::Error(ErrorCode::kTooLarge,
-                         "a set has at most " + FormatUint64(kTabletsMax) + " tablets");
-  }
   std::sort(bounds.begin(), bounds.end());
   std::vector<Tablet> tablets;
   tablets.reserve(bounds.size());

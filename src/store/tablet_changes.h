@@ -32,7 +32,7 @@ Status ClusterKeeps();
 Status CheckKeyspaceOpen(const Engine& engine, std::string_view keyspace);
 
 // The tablets of a table that is to be created: one, and one more from each of `split_at` on.
-// BADKEY, TOOLARGE, ERR: a bound stands twice, or COLOCATE does not let it.
+// BADKEY, ERR: a bound stands twice, or COLOCATE does not let it.
 Result<Tablets::Pointer> TabletsOfNew(const TableSchema& schema,
                                       std::span<const std::string_view> split_at);
 // ERR if a tablet that ends there would part rows of one group. REQUIRES: a bound of the table.

@@ -638,6 +638,25 @@ class Rows(SetsCase):
         counts = [int(member.info("cluster").get("cluster_calls_out", 0)) for member in self.everyone]
         self.assertTrue(all(counts), counts)
 
+    def test_a_table_of_more_tablets_than_one_set_may_have(self):
+        self.cluster(3)
+        rows = [f"{number:06}" for number in range(60_000)]
+        entry = self.everyone[1]
+        create = ("TABLE", "CREATE", "t", "SPLIT", "AT")
+        self.assertRegex(entry.refusal(*create, len(rows), *rows, "FAMILY", "f"),
+                         r"TOOLARGE there is room for \d+ of 60001 tablets: each set has at most 20000")
+        rows = rows[::2][:24_000]
+        self.assertEqual("OK", entry.run(*create, len(rows), *rows, "FAMILY", "f"))
+        self.assertEqual(24_001, pairs(entry.run("TABLE INFO t"))["tablets"])
+        for member in self.everyone:
+            self.wait_until(lambda member=member: 8000 <= member.info("cluster")["cluster_tablets_owned"] < 8050, lambda member=member: member.info("cluster"))
+        for row in random.sample(rows, 100):
+            self.assertEqual("OK", self.any().run("CPUT", "t", row, "f:x", row))
+            self.assertEqual(row, self.any().run("CGET", "t", row, "f:x"))
+        self.assertEqual(100, self.any().run("CCOUNT t"))
+        self.assertEqual([], self.any().run("CLUSTER MAP CHECK"))
+        self.assertEqual("OK", self.any().run("TABLE DROP t"))
+
     def test_record_numbers(self):
         """Unique and ascending, whoever is asked and wherever tablets end."""
         self.cluster(3)
