@@ -355,10 +355,11 @@ class FamilyAlter final : public SlicedChange {
       const Rewrites row = RowFrom(at);
       at += row.size();
       RETURN_IF_ERROR(CommitUnlessRefused(table, row, &refusal));
+      if (refusal.ok()) continue;
       const bool is_passed_over =
           others_ == OtherCells::kSkip &&
           (refusal.code() == ErrorCode::kNotUnique || refusal.code() == ErrorCode::kTooLarge);
-      if (!refusal.ok() && !is_passed_over) return refusal;
+      if (!is_passed_over) return refusal;
     }
     return Status::Ok();
   }

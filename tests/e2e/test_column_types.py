@@ -261,8 +261,10 @@ class TypeChangeTest(WireTest):
         self.write("CPUT t x m:id 007")
         self.refused("FAMILY ALTER t m COLUMN id i64 CONVERT", "NOTUNIQUE")
         self.assertEqual(self.types("x")["m:id"][0][1:], (b"007", b"bytes"))
+        self.write("CPUT t y m:id 4711")
         self.write("FAMILY ALTER t m COLUMN id i64 CONVERT SKIP")
         self.assertEqual(self.types("x")["m:id"][0][1:], (b"007", b"bytes"))
+        self.assertEqual(self.types("y")["m:id"][0][1:], (4711, b"i64"))
 
     def test_what_an_index_holds_is_told_to_who_may_read_it(self):
         self.write("FAMILY ADD t secret TYPE i64")

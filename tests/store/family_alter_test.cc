@@ -115,6 +115,23 @@ TEST_CASE_METHOD(TypesFixture, "What is counted is there in the end and counted 
   CHECK_FALSE(change->schema_changed());
 }
 
+TEST_CASE_METHOD(TypesFixture, "A row that an index refuses is passed over among others",
+                 "[alter]") {
+  REQUIRE(
+      store
+          ->CreateIndex(
+              Find("t"),
+              {.name = "one", .on = {On("f", "a", ValueType::kI64)}, .include = {}, .unique = true})
+          .ok());
+  for (const std::string_view text : {"7", "007", "8", "08", "9"})
+    PutText("row" + std::string(text), "a", text);
+  const auto change = Alter(Column("a", ValueType::kI64, OtherCells::kSkip));
+  REQUIRE(Finish(*change).ok());
+  CHECK(change->rows() == 3);
+  CHECK(Types("a") == std::map<ValueType, uint64_t>{{ValueType::kI64, 3}, {ValueType::kBytes, 2}});
+  REQUIRE(store->VerifyIndexes().ok());
+}
+
 TEST_CASE_METHOD(TypesFixture, "What is mended while it looks is not refused", "[alter]") {
   Fill(2'000);
   for (const uint64_t row : {3, 4}) PutText(RowName(row), "bad", "n/a");
