@@ -8,35 +8,34 @@
 //             From here on nobody can put a cell of another type
 //   rebuild   UNIQUE indexes that read the family, if the policy has changed: until they are whole,
 //             what would change their entries is refused
-//   convert   CONVERT: cells of another type are rewritten in their place, timestamp and expiry
-//             kept. Each slice is a step by itself, and so is, where an index may refuse it, each
-//             row of it: readers see a cell as of its old type or of its new one, never neither.
+//   convert   CONVERT: cells of another type are rewritten in their place (cell_conversion.h).
+//             Readers see a cell as of its old type or of its new one, never neither.
 //             Where it ends half way (the client leaves, the process ends) what is there is what
 //             KEEP would have left, in part converted
 //
 // Others may alter the family meanwhile. A look begins anew if other cells are asked for then; a
 // conversion ends with an error if what it wants is no longer what the family has.
+//
+// Where rows lie on other sets of a cluster, those look and convert, too (type_part.h).
 #include <algorithm>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/assert.h"
-#include "base/text/number.h"
 #include "base/text/quote.h"
-#include "engine/keys/value_convert.h"
 #include "engine/request/row_update.h"
 #include "engine/schema/column_set.h"
 #include "engine/schema/type_change.h"
-#include "engine/table/type_walk.h"
+#include "store/cell_conversion.h"
 #include "store/policy_changes.h"
 #include "store/store.h"
 #include "store/type_look.h"
+#include "store/type_part.h"
 
 namespace cellar {
 
@@ -62,9 +61,8 @@ static Status CheckTypeChange(const TableSchema& schema, const FamilySchema& fam
   return Status::Ok();
 }
 
-// *after := the family with types as the options say; refused if the schema cannot have them.
-static Status AlterTypes(const TableSchema& schema, const FamilySchema& family,
-                         const FamilyOptions& options, FamilySchema* after) {
+Status AlterTypes(const TableSchema& schema, const FamilySchema& family,
+                  const FamilyOptions& options, FamilySchema* after) {
   *after = family;
   if (options.type) after->type = *options.type;
   RETURN_IF_ERROR(AlterColumns(options.columns, after));
@@ -101,10 +99,10 @@ class FamilyAlter final : public SlicedChange {
   FamilyAlter& operator=(const FamilyAlter&) = delete;
 
   bool done() const override { return phase_ == Phase::kDone; }
-  uint64_t rows() const override { return rows_rewritten_; }
+  uint64_t rows() const override { return conversion_ ? conversion_->rows_rewritten() : 0; }
   bool schema_changed() const override { return schema_changed_; }
   size_t memory_bytes() const override {
-    return look_.memory_bytes() + rewritten_.capacity() + rewrites_.capacity() * sizeof(Rewrite) +
+    return look_.memory_bytes() + (conversion_ ? conversion_->memory_bytes() : 0) +
            written_.size() * kBytesOfWritten;
   }
 
@@ -159,7 +157,10 @@ class FamilyAlter final : public SlicedChange {
   // behind the last pass is reclaimed by none.
   Status ReclaimOn(Table* table, const FamilySchema& family, const RetentionPolicy& policy,
                    uint64_t cells_max) {
-    const bool reclaims = !store_.in_transaction_ || !StaysDropped(*table, family, policy);
+    // Of several sets the others do not either where nothing changes (policy_changes.h).
+    const bool is_same = store_.has_other_sets() && family.policy == policy;
+    const bool reclaims =
+        !is_same && (!store_.in_transaction_ || !StaysDropped(*table, family, policy));
     if (reclaims && !store_.in_transaction_ && !TakeWritten(table)) {
       // Too many, or nobody knows which: from the beginning, as often as a walk may.
       is_walked_ = is_walked_ && ++passes_ >= kPassesMax;
@@ -252,7 +253,8 @@ class FamilyAlter final : public SlicedChange {
     EndRecord(*table);
     store_.BeginIndexes(*table);
     const bool finds = others_ == OtherCells::kSkip || look_.has_found();
-    if (converts() && change_->asks() && finds) walk_.emplace(family_id_);
+    if (converts() && change_->asks() && finds)
+      conversion_.emplace(store_, family_id_, others_, rights_.get());
     GoOn(*table);
     return Status::Ok();
   }
@@ -261,7 +263,7 @@ class FamilyAlter final : public SlicedChange {
   // refuses rows. Those of a transaction have been built, or are large: then they are built behind
   // it, unless it needs them now.
   void GoOn(const Table& table) {
-    const bool goes_on = walk_ && !walk_->at_end();
+    const bool goes_on = conversion_ && !conversion_->at_end();
     const bool waits = table.has_indexes() && table.indexes()->MustBeWhole() &&
                        (goes_on || !store_.in_transaction_);
     phase_ = waits ? Phase::kRebuild : goes_on ? Phase::kConvert : Phase::kDone;
@@ -278,147 +280,21 @@ class FamilyAlter final : public SlicedChange {
 
   // --- convert
 
-  // A cell: its parts, one behind the other in rewritten_.
-  struct Rewrite {
-    size_t begin;
-    size_t row_bytes;
-    size_t qualifier_bytes;
-    size_t value_bytes;
-    int64_t timestamp;
-  };
-  using Rewrites = std::span<const Rewrite>;
-
-  std::string_view RowOf(const Rewrite& cell) const {
-    return std::string_view(rewritten_).substr(cell.begin, cell.row_bytes);
-  }
-
   Status ConvertOn(Table* table, const FamilySchema& family, uint64_t cells_max) {
     const TypeChange change(family, options_);
-    if (!change_->GoesOnAs(change)) {
-      return Status::Error(ErrorCode::kErr, "the types of family " + Quote(family.name) +
-                                                " were changed again, after " +
-                                                FormatUint64(rows_rewritten_) +
-                                                " rows had been converted");
-    }
+    if (!change_->GoesOnAs(change))
+      return CellConversion::ChangedAgain(family, conversion_->rows_rewritten());
     change_ = change;
     // Others may have changed the policy, too.
     GoOn(*table);
     if (phase_ != Phase::kConvert) return Rebuild(*table, cells_max);
-    store_.PrepareIndexesForWrite(*table);
-    rewrites_.clear();
-    rewritten_.clear();
-    if (rewritten_.capacity() > 4 * TypeWalk::kSliceBytesMax) rewritten_ = {};
-    (void)walk_->Step(*table, *change_, store_.now_micros_, cells_max,
-                      [&](const TypeWalk::Cell& cell) { Convert(*table, family, cell); });
-    RETURN_IF_ERROR(RewriteAll(table));
+    RETURN_IF_ERROR(conversion_->Step(table, family, change, cells_max));
     GoOn(*table);
     // They were written behind the look, as of their old type: an increment, say.
-    if (!walk_->at_end() || others_ == OtherCells::kSkip || stuck_ == 0) return Status::Ok();
+    const uint64_t stuck = others_ == OtherCells::kSkip ? 0 : conversion_->stuck().cells;
+    if (!conversion_->at_end() || stuck == 0) return Status::Ok();
     phase_ = Phase::kDone;
-    return Status::Error(ErrorCode::kWrongType,
-                         first_stuck_ + ", since it was written meanwhile: the type has " +
-                             "changed, and " + FormatUint64(stuck_) + " cells were left");
-  }
-
-  void Convert(const Table& table, const FamilySchema& family, const TypeWalk::Cell& cell) {
-    if (!ConvertValue(cell.value.type, cell.value.stored, cell.wanted.type, &converted_)) {
-      if (stuck_++ == 0) first_stuck_ = StuckText(table, family, cell);
-      return;
-    }
-    CellValue value{cell.wanted.type, 0, cell.value.expiry_micros, converted_};
-    const bool packs = Packs(family.compression) && IsTextType(value.type);
-    const auto packed = packs ? packer_.Pack(family.compression, converted_) : std::nullopt;
-    if (packed) {
-      value.packed = kCellCompressed;
-      value.stored = *packed;
-    }
-    const size_t begin = rewritten_.size();
-    rewritten_ += cell.row_key;
-    rewritten_ += cell.qualifier;
-    const size_t value_at = rewritten_.size();
-    PutCellValue(&rewritten_, value);
-    rewrites_.push_back({begin, cell.row_key.size(), cell.qualifier.size(),
-                         rewritten_.size() - value_at, cell.timestamp});
-  }
-
-  // One step of the log; but if an index refuses it each row is one, so that one is refused alone.
-  Status RewriteAll(Table* table) {
-    if (rewrites_.empty()) return Status::Ok();
-    if (!MayBeRefused(*table)) {
-      AddRows(rewrites_);
-      return Committed(store_.CommitMutation(table, rewrites_.size()));
-    }
-    Status refusal;
-    RETURN_IF_ERROR(CommitUnlessRefused(table, rewrites_, &refusal));
-    if (refusal.ok()) return refusal;
-    for (size_t at = 0; at < rewrites_.size();) {
-      const Rewrites row = RowFrom(at);
-      at += row.size();
-      RETURN_IF_ERROR(CommitUnlessRefused(table, row, &refusal));
-      if (refusal.ok()) continue;
-      const bool is_passed_over =
-          others_ == OtherCells::kSkip &&
-          (refusal.code() == ErrorCode::kNotUnique || refusal.code() == ErrorCode::kTooLarge);
-      if (!is_passed_over) return refusal;
-    }
-    return Status::Ok();
-  }
-
-  // The cells of the row whose first one is at `at`.
-  Rewrites RowFrom(size_t at) const {
-    size_t end = at + 1;
-    while (end < rewrites_.size() && RowOf(rewrites_[end]) == RowOf(rewrites_[at])) ++end;
-    return Rewrites(rewrites_).subspan(at, end - at);
-  }
-
-  bool MayBeRefused(const Table& table) const {
-    if (!table.has_indexes()) return false;
-    for (size_t at = 0; at < rewrites_.size();) {
-      const Rewrites row = RowFrom(at);
-      at += row.size();
-      size_t bytes = 0;
-      for (const Rewrite& cell : row) bytes += cell.value_bytes;
-      if (table.indexes()->MayRefuse(row.front().row_bytes, bytes)) return true;
-    }
-    return false;
-  }
-
-  // Makes the mutation of these cells, which are whole rows of rewrites_.
-  void AddRows(Rewrites cells) {
-    MutationBuilder& mutation = store_.mutation_;
-    store_.BeginMutation();
-    rows_added_ = 0;
-    for (size_t i = 0; i < cells.size(); ++i) {
-      const Rewrite& cell = cells[i];
-      if (i == 0 || RowOf(cell) != RowOf(cells[i - 1])) {
-        if (i > 0) mutation.Rewrites(MutationBuilder::Edge::kEnd);
-        mutation.Row(table_id_, RowOf(cell));
-        mutation.Rewrites(MutationBuilder::Edge::kBegin);
-        ++rows_added_;
-      }
-      const std::string_view parts = std::string_view(rewritten_).substr(cell.begin);
-      mutation.Put(family_id_, parts.substr(cell.row_bytes, cell.qualifier_bytes), cell.timestamp,
-                   parts.substr(cell.row_bytes + cell.qualifier_bytes, cell.value_bytes));
-    }
-    mutation.Rewrites(MutationBuilder::Edge::kEnd);
-  }
-
-  Status Committed(Status status) {
-    if (status.ok()) rows_rewritten_ += rows_added_;
-    return status;
-  }
-
-  // As CommitMutation, but an index may refuse what rows would become: *refusal, and nothing was
-  // done. It can only tell when the change is there: so it is made on trial, and taken back.
-  Status CommitUnlessRefused(Table* table, Rewrites cells, Status* refusal) {
-    AddRows(cells);
-    RowResolver::Outcome outcome;
-    *refusal = store_.ApplyOrRefuse(*table, rights_.get(), &outcome);
-    if (!refusal->ok()) return Status::Ok();
-    table->RollBackTo(*outcome.checkpoint);
-    RETURN_IF_ERROR(Committed(store_.CommitMutation(table, cells.size())));
-    table->indexes()->ForgetRefusals();
-    return Status::Ok();
+    return CellConversion::Left(conversion_->stuck());
   }
 
   static constexpr int kPassesMax{4};
@@ -445,15 +321,7 @@ class FamilyAlter final : public SlicedChange {
   bool is_walked_{false};          // no further pass follows
   uint64_t record_{0};             // TableWatches::Record; 0: none
   std::set<std::string> written_;  // rows, since the walk began
-  std::optional<TypeWalk> walk_;   // CONVERT: over what is rewritten
-  std::vector<Rewrite> rewrites_;
-  std::string rewritten_;
-  std::string converted_;  // scratch
-  ValuePacker packer_;
-  uint64_t stuck_{0};  // cells that could not be rewritten
-  std::string first_stuck_;
-  uint64_t rows_added_{0};  // to the mutation at hand
-  uint64_t rows_rewritten_{0};
+  std::optional<CellConversion> conversion_;
 };
 
 // The option that no family, or not this one, can have changed.
@@ -495,15 +363,15 @@ Result<std::unique_ptr<SlicedChange>> Store::AlterFamily(Table& table, const New
   if (Status altered = AlterTypes(schema, **found, family.options, &after); !altered.ok())
     return InTable(std::move(altered), table);
   RETURN_IF_ERROR(CheckFeatures(family.options));
-  // Rows of other sets would have to be looked at, or converted, and nobody does that there.
+  // Who has had the other sets look goes on with KEEP.
   if (has_other_sets() && !table.tablets()->owns_all()) {
     const bool keeps = family.options.other_cells == OtherCells::kKeep;
     if (!keeps && TypeChange(after, family.options).asks()) {
       return Status::Error(ErrorCode::kCrossSet,
                            "table " + Quote(table.name()) +
-                               " has rows on other sets: types of family " + Quote(family.name) +
-                               " are changed with KEEP alone, which leaves cells as they are; "
-                               "nothing was done");
+                               " has rows on other sets, which have not looked whether cells of "
+                               "family " +
+                               Quote(family.name) + " fit; nothing was done");
     }
     const RetentionPolicy policy = AlterRetention((*found)->policy, family.options);
     if (!((*found)->policy == policy)) RETURN_IF_ERROR(CheckMayKeepOther(*catalog_.keeper));

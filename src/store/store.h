@@ -516,6 +516,7 @@ class Store {
   friend class RangeDelete;
   friend class RowsUpdate;
   friend class FamilyAlter;
+  friend class CellConversion;
   friend class TabletChanges;
   friend class CatalogChanges;
   friend class MoveChanges;

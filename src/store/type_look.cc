@@ -55,7 +55,7 @@ void TypeLook::Restart() {
   rounds_ = 0;
   gives_up_ = false;
   has_found_ = false;
-  first_.clear();
+  first_ = {};
   stuck_.clear();
   stuck_bytes_ = 0;
   more_stuck_ = {};
@@ -135,7 +135,9 @@ bool TypeLook::Step(Table& table, const FamilySchema& after, const TypeChange& c
                     int64_t now_micros, uint64_t cells_max) {
   if (!TakeChanges(table, after)) Restart();
   if (is_overfull()) gives_up_ = true;
-  const TypeWalk::Visitor visit = [&](const TypeWalk::Cell& cell) { Note(table, after, cell); };
+  const TypeWalk::Visitor visit = [&](const TypeWalk::Cell& cell) {
+    if (!rows_ || rows_->Contains(cell.row_key)) Note(table, after, cell);
+  };
   uint64_t cells_left = cells_max;
   while (!has_refused() && !gives_up_) {
     const bool again = LooksAgain();
@@ -166,8 +168,9 @@ bool TypeLook::Step(Table& table, const FamilySchema& after, const TypeChange& c
 
 void TypeLook::Note(const Table& table, const FamilySchema& after, const TypeWalk::Cell& cell) {
   if (!std::exchange(has_found_, true) && asks_ == Asks::kAny) {
-    first_ = "type " + std::string(ValueTypeName(cell.value.type)) + " (row " +
-             RowText(table, cell) + ", column " + ColumnText(after, cell) + ")";
+    first_ = {1, std::string(cell.row_key),
+              "type " + std::string(ValueTypeName(cell.value.type)) + " (row " +
+                  RowText(table, cell) + ", column " + ColumnText(after, cell) + ")"};
   }
   if (asks_ == Asks::kAny) return;
   if (ConvertValue(cell.value.type, cell.value.stored, cell.wanted.type, &converted_)) return;
@@ -187,23 +190,35 @@ void TypeLook::Forget(std::string_view row_key) {
   stuck_.erase(row);
 }
 
-Status TypeLook::Refusal(const FamilySchema& after) const {
-  if (has_refused()) {
-    return Status::Error(ErrorCode::kWrongType, "family " + Quote(after.name) + " has cells of " +
-                                                    first_ +
-                                                    ": CONVERT rewrites them, KEEP leaves them");
+FoundCells TypeLook::found() const {
+  if (asks_ == Asks::kAny) return first_;
+  FoundCells found{more_stuck_.cells, {}, more_stuck_.text};
+  for (const auto& [row, stuck] : stuck_) found.cells += stuck.cells;
+  if (!stuck_.empty()) {
+    found.row_key = stuck_.begin()->first;
+    found.text = stuck_.begin()->second.text;
   }
-  if (gives_up_) {
+  return found;
+}
+
+Status TypeLook::Refusal(const FamilySchema& after) const {
+  if (gives_up_ && !has_refused()) {
     return Status::Error(ErrorCode::kTryAgain, "rows of family " + Quote(after.name) +
                                                    " change faster than they can be looked at");
   }
-  uint64_t cells = more_stuck_.cells;
-  for (const auto& [row, stuck] : stuck_) cells += stuck.cells;
-  if (cells == 0) return Status::Ok();
-  const StuckInRow& first = stuck_.empty() ? more_stuck_ : stuck_.begin()->second;
-  const bool one = cells == 1;
+  return RefusalOf(asks_, after.name, found());
+}
+
+Status TypeLook::RefusalOf(Asks asks, std::string_view family, const FoundCells& found) {
+  if (found.cells == 0) return Status::Ok();
+  if (asks == Asks::kAny) {
+    return Status::Error(ErrorCode::kWrongType, "family " + Quote(family) + " has cells of " +
+                                                    found.text +
+                                                    ": CONVERT rewrites them, KEEP leaves them");
+  }
+  const bool one = found.cells == 1;
   return Status::Error(ErrorCode::kWrongType,
-                       first.text + ": " + FormatUint64(cells) + (one ? " cell" : " cells") +
+                       found.text + ": " + FormatUint64(found.cells) + (one ? " cell" : " cells") +
                            " cannot be converted; CONVERT SKIP leaves " + (one ? "it" : "those"));
 }
 

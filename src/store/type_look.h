@@ -23,10 +23,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "engine/keys/key_range_set.h"
 #include "engine/schema/type_change.h"
 #include "engine/table/table.h"
 #include "engine/table/type_walk.h"
@@ -35,6 +38,13 @@ namespace cellar {
 
 // "row 'a': column 'm:miles' holds 'n/a', no i64"
 std::string StuckText(const Table& table, const FamilySchema& family, const TypeWalk::Cell& cell);
+
+// Cells that were looked for: how many, and of the first of them its row, encoded, and what it is.
+struct FoundCells {
+  uint64_t cells{0};
+  std::string row_key{};
+  std::string text{};
+};
 
 class TypeLook {
  public:
@@ -49,6 +59,8 @@ class TypeLook {
   TypeLook(const TypeLook&) = delete;
   TypeLook& operator=(const TypeLook&) = delete;
 
+  // It looks at no other rows. REQUIRES: before the first Step.
+  void Restrict(KeyRangeSet rows) { rows_ = std::move(rows); }
   // Begins anew, since the change is another one.
   void Restart();
   // A further slice. True when it has come to its end, or gives up: that holds now, and if others
@@ -58,6 +70,10 @@ class TypeLook {
             uint64_t cells_max);
   // What is refused; TRYAGAIN if it has given up. REQUIRES: Step has returned true.
   Status Refusal(const FamilySchema& after) const;
+  // The same for what several looks have found.
+  static Status RefusalOf(Asks asks, std::string_view family, const FoundCells& found);
+  // What is refused is about these; of kAny it is one. REQUIRES: Step has returned true.
+  FoundCells found() const;
   // Has there been any cell of another type?
   bool has_found() const { return has_found_; }
   // The table tells it of no more changes. Behind it, Step begins anew.
@@ -100,6 +116,7 @@ class TypeLook {
   const uint32_t family_id_;
   const Asks asks_;
   const Others others_;
+  std::optional<KeyRangeSet> rows_{};  // nothing: all
   std::unique_ptr<TypeWalk> walk_;
   uint64_t tree_id_{0};  // where it has looked last
   uint64_t record_{0};   // of the rows that change; 0: none
@@ -116,7 +133,7 @@ class TypeLook {
   bool gives_up_{false};
 
   bool has_found_{false};
-  std::string first_;  // kAny: what it is, and where
+  FoundCells first_;  // kAny: what it is, and where
   std::map<std::string, StuckInRow, std::less<>> stuck_;
   size_t stuck_bytes_{0};
   StuckInRow more_stuck_;  // in rows that stuck_ has no room for

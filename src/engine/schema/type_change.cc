@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/coding.h"
+#include "base/hash.h"
 #include "base/text/number.h"
 #include "base/text/quote.h"
 #include "engine/schema/column_set.h"
@@ -139,6 +141,23 @@ bool TypeChange::SameAs(const TypeChange& other) const {
 bool TypeChange::GoesOnAs(const TypeChange& other) const {
   if (asks_of_family_ != other.asks_of_family_ || !NamesAlike(other)) return false;
   return !asks_of_family_ || type_ == other.type_;
+}
+
+uint64_t TypeChange::Hash() const {
+  std::string bytes;
+  const auto add = [&bytes](const Wanted& wanted) {
+    bytes.push_back(static_cast<char>(wanted.type));
+    bytes.push_back(wanted.any_text ? '\1' : '\0');
+  };
+  bytes.push_back(asks_of_family_ ? '\1' : '\0');
+  if (asks_of_family_) add({type_.value_or(ValueType::kBytes), !type_});
+  for (const std::string& qualifier : named_) {
+    const std::optional<Wanted> wanted = WantedOf(qualifier);
+    CELLAR_ASSERT(wanted.has_value());
+    PutLengthPrefixed(&bytes, qualifier);
+    add(*wanted);
+  }
+  return Hash64(bytes);
 }
 
 std::optional<TypeChange::Wanted> TypeChange::WantedOf(std::string_view qualifier) const {

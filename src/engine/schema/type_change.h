@@ -47,6 +47,8 @@ class TypeChange {
   // The same, but that `other` may ask for more or fewer of the columns that nobody has named,
   // since these have got types of their own, or have them no longer.
   bool GoesOnAs(const TypeChange& other) const;
+  // Of two that go on as each other it is the same, whoever makes it of which schema.
+  uint64_t Hash() const;
 
  private:
   bool NamesAlike(const TypeChange& other) const;
