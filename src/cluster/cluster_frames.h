@@ -45,6 +45,8 @@ inline constexpr uint64_t kClusterLinkLost{4};
 inline constexpr uint64_t kClusterLinkSettle{5};
 // ... and which version of the map the director has.
 inline constexpr uint64_t kClusterLinkMapVersion{6};
+// ... and what each set does of a change of types (store/type_part.h).
+inline constexpr uint64_t kClusterLinkTypes{7};
 
 struct NodeReport {
   uint64_t cluster_id{0};  // 0: the set is part of none yet

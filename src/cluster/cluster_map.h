@@ -104,7 +104,9 @@ class ClusterMap final : public CatalogKeeper {
   bool KnowHomes() const override { return known_ >= kClusterLinkHomes; }
   uint64_t NextHome(const FeedSet& feeds) const override;
   bool KnowLost() const { return known_ >= kClusterLinkLost; }
-  // What all other sets know, as far as is known: kClusterLinkCuts to kClusterLinkSettle; 0: less.
+  // Likewise how each set does its part of a change of types.
+  bool KnowTypes() const { return known_ >= kClusterLinkTypes; }
+  // What all other sets know, as far as is known: kClusterLinkCuts to kClusterLinkTypes; 0: less.
   void SetKnown(uint64_t known) { known_ = known; }
   // The feature level of all sets, of which the own one has that; of one that has not been heard of
   // yet the least that a set of several can have.

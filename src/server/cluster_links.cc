@@ -575,7 +575,7 @@ void ClusterLinks::NoteKnown() {
     uint64_t& known = known_[number];
     known = std::max(known, down->known());
   }
-  uint64_t least = kClusterLinkSettle;
+  uint64_t least = kClusterLinkTypes;
   for (const auto& set : host_.services().cluster_map.Sets(host_.store())) {
     const auto known = known_.find(set.number);
     if (set.number != 0) least = std::min(least, known == known_.end() ? 0 : known->second);

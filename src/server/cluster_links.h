@@ -100,7 +100,7 @@ class ClusterLinks final : public DirectorDesk,
   void NoteCatalog();
   void NoteCommitted();
   void SetHold(uint64_t held_from, Lsn before);
-  // What all members of this node's set know, or may: kClusterLinkCuts and what came later.
+  // What all members of this node's set know, or may: kClusterLinkCuts to kClusterLinkTypes.
   uint64_t Known() const;
   void NoteKnown();
   void TellListeners(const CutMark& mark, uint64_t number);

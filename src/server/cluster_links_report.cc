@@ -98,7 +98,7 @@ uint64_t ClusterLinks::Known() const {
     return set()->feature_level() >= level || set()->CheckLevel(level).ok();
   };
   if (!has_state() || !knows(kCutsLevel)) return kClusterLinkVersion;
-  return knows(kWholeGroupsLevel) ? kClusterLinkMapVersion : kClusterLinkCuts;
+  return knows(kWholeGroupsLevel) ? kClusterLinkTypes : kClusterLinkCuts;
 }
 
 // --- users

@@ -17,6 +17,7 @@
 #include "commands/cluster/command_route.h"
 #include "commands/cluster/cursor_scan.h"
 #include "commands/cluster/tracked_sets.h"
+#include "commands/cluster/type_part_call.h"
 #include "commands/dispatch/dispatch.h"
 #include "commands/dispatch/row_prefetch.h"
 #include "commands/session/parsed_command.h"
@@ -161,12 +162,12 @@ bool CommandServant::Execute(std::string_view text, uint8_t flags) {
 
 bool CommandServant::RunPiece(const CallPiece& piece, std::span<const std::string_view> words) {
   const PieceScope scope(host_, piece);
-  if (scope.owned()) return Run(words);
+  if (scope.owned()) return IsTypesCall(words) ? RunUnjudged(words) : Run(words);
   session_.output.Append(kMovedPiece);
   return true;
 }
 
-// The client's node has asked what this user may read, and asks for a moment of that.
+// The client's node has asked what this user may do, and asks for a part of that.
 bool CommandServant::RunUnjudged(std::span<const std::string_view> words) {
   const bool was_restricted = std::exchange(session_.restricted, false);
   const bool done = Run(words);

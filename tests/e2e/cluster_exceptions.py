@@ -23,7 +23,6 @@ A_NODES_CLIENTS = (ONE_NODE, "INFO, CLIENT, limits and what PUBLISH counts are o
 A_NODES_WAITING = (f"{ONE_NODE}, {CALM}", "who makes chaos waits, too, and is counted among those who do")
 
 COPIES = (SKIP, "snapshots and copies over several sets come with one moment")
-TYPES = (SKIP, "types are not changed over several sets yet")
 
 OWN_DIGEST = (SKIP, "DEBUG DIGEST is of what the node has")
 STILL_DIGEST = (STILL, OWN_DIGEST[1])
@@ -84,7 +83,6 @@ EXCEPTIONS = {
     "test_operator.BlockedTest": A_NODES_WAITING,
     "test_operator.TransactionTest.test_paused_clients_count_as_blocked": A_NODES_WAITING,
     "test_copy.Copies.test_a_copy_that_is_not_finished_leaves_nothing": COPIES,
-    "test_column_types.TypeChangeTest.test_a_client_that_leaves_and_a_process_that_ends": TYPES,
     "test_limits.ClientLimitsTest.test_timeout_spares_who_waits_and_who_reads": FEEDS,
     "test_server.TransactionTest.test_multi_atomic_undoes_all": (SKIP, "DDL goes over all sets, not into an EXEC"),
     "test_limits": A_NODES_CLIENTS,
@@ -141,7 +139,6 @@ REFUSALS = (
     (r"CROSSSET .* goes over all sets, not into an EXEC", "EXEC over sets is not built"),
     (r"CROSSSET .* watch its rows", "WATCH of a table on several sets"),
     (r"a UNIQUE index needs TABLE ALTER", "UNIQUE needs one set"),
-    (r"CROSSSET table .* are changed with KEEP alone", "types are changed with KEEP alone"),
     (r"CROSSSET table .* has rows on other sets: TABLET MOVE its tablets", "COLOCATE and WHOLE come while one set has the table"),
     (r"CROSSSET CLIENT TRACKING ON BCAST", "what is changed on other sets is not told"),
 )

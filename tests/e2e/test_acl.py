@@ -22,7 +22,7 @@ acl|users acl|whoami asking backup|abort backup|cleanup backup|describe backup|h
 backup|status bgrewriteaof bgsave client|caching client|capa client|getname client|getredir client|help client|id
 client|info client|kill client|list client|no-evict client|no-touch client|pause client|reply client|setinfo
 client|setname client|tablets client|tracking client|trackinginfo client|unblock client|unpause cluster|addslots
-cluster|addslotsrange cluster|admit cluster|bumpepoch cluster|changed cluster|config cluster|cursor cluster|cut cluster|cuts cluster|drain cluster|on cluster|undrain cluster|remove cluster|settled cluster|end
+cluster|addslotsrange cluster|admit cluster|bumpepoch cluster|changed cluster|config cluster|cursor cluster|cut cluster|cuts cluster|drain cluster|on cluster|undrain cluster|remove cluster|settled cluster|types cluster|end
 cluster|events cluster|init cluster|map cluster|sets debug|cluster cluster|count-failure-reports cluster|countkeysinslot cluster|delslots
 cluster|delslotsrange cluster|failover cluster|flushslots cluster|forget cluster|getkeysinslot cluster|help
 cluster|info cluster|keyslot cluster|links cluster|meet cluster|myid cluster|myshardid cluster|nodes

@@ -167,8 +167,7 @@ class Schemas(SetsCase):
             for value in "123":
                 self.any().run("CPUT", "t", row, "f:x", value)
         before = [self.catalog(member) for member in self.everyone]
-        for words in ("FAMILY ALTER t f TYPE i64", "FAMILY ALTER t f VERSIONS 3 TYPE i64", "FAMILY ALTER t f TYPE i64 CONVERT",
-                      "TABLE ALTER t WHOLE", "TABLE ALTER t COLOCATE 1"):
+        for words in ("TABLE ALTER t WHOLE", "TABLE ALTER t COLOCATE 1"):
             for member in self.everyone:
                 self.assertIn("table 't' has rows on other sets", member.refusal(*words.split()), words)
         self.assertEqual(before, [self.catalog(member) for member in self.everyone])

@@ -26,13 +26,14 @@ constexpr uint64_t kHeadSet{0};
 // Begins when the change has been made: first all sets are to have it, then they are asked.
 class AlterWait final : public Task {
  public:
-  AlterWait(CommandContext& ctx, std::string table)
-      : host_(ctx.host), session_(ctx.session), table_(std::move(table)) {}
+  AlterWait(CommandContext& ctx, std::string table, std::unique_ptr<Task> then)
+      : host_(ctx.host), session_(ctx.session), table_(std::move(table)), then_(std::move(then)) {}
   ~AlterWait() override {
     for (const auto& [set, ticket] : tickets_) host_.services().remote->Forget(ticket);
   }
 
   TaskProgress Step(TaskContext& context) override {
+    if (asked_ && tickets_.empty() && then_ != nullptr) return then_->Step(context);
     if (!have_) have_.emplace(host_);
     context.depends_on = have_->record();
     if (!asked_) {
@@ -61,6 +62,7 @@ class AlterWait final : public Task {
       remote.Forget(ticket);
       tickets_.erase(tickets_.begin());
     }
+    if (then_ != nullptr) return then_->Step(context);
     context.reply.Ok();
     return TaskProgress::kDone;
   }
@@ -80,6 +82,7 @@ class AlterWait final : public Task {
   Host& host_;
   Session& session_;
   const std::string table_;  // keyspace/table
+  const std::unique_ptr<Task> then_;
   std::optional<OtherSetsWait> have_{};
   bool asked_{false};
   std::map<uint64_t, uint64_t> tickets_{};  // by set
@@ -124,12 +127,19 @@ class SettledTask final : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> AwaitSettled(CommandContext& ctx, const Table& table) {
+bool HasSetsToAwait(const CommandContext& ctx) {
   const Services& services = ctx.host.services();
-  if (!services.cluster_map.has_others() || services.director == nullptr ||
-      services.remote == nullptr || ctx.session.exec_running || !ClusterPart::Directs(ctx.host))
-    return nullptr;
-  return std::make_unique<AlterWait>(ctx, table.keyspace() + "/" + table.name());
+  return services.cluster_map.has_others() && services.director != nullptr &&
+         services.remote != nullptr && !ctx.session.exec_running && ClusterPart::Directs(ctx.host);
+}
+
+std::unique_ptr<Task> AwaitSettled(CommandContext& ctx, const Table& table) {
+  return HasSetsToAwait(ctx) ? AwaitSettled(ctx, table, nullptr) : nullptr;
+}
+
+std::unique_ptr<Task> AwaitSettled(CommandContext& ctx, const Table& table,
+                                   std::unique_ptr<Task> then) {
+  return std::make_unique<AlterWait>(ctx, table.keyspace() + "/" + table.name(), std::move(then));
 }
 
 bool IsSettledCall(std::span<const std::string_view> words) {

@@ -15,8 +15,13 @@ namespace cellar {
 class Table;
 struct CommandContext;
 
+// Whether there are other sets, and this node directs them.
+bool HasSetsToAwait(const CommandContext& ctx);
 // Null: there is nobody to wait for.
 std::unique_ptr<Task> AwaitSettled(CommandContext& ctx, const Table& table);
+// `then` goes on in the place of OK. REQUIRES: HasSetsToAwait.
+std::unique_ptr<Task> AwaitSettled(CommandContext& ctx, const Table& table,
+                                   std::unique_ptr<Task> then);
 
 // Whether these words of a call between nodes are that.
 bool IsSettledCall(std::span<const std::string_view> words);

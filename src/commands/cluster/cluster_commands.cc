@@ -22,6 +22,7 @@
 #include "commands/cluster/cut_commands.h"
 #include "commands/cluster/node_commands.h"
 #include "commands/cluster/tracked_sets.h"
+#include "commands/cluster/type_part_call.h"
 #include "commands/config/cluster_options.h"
 #include "commands/replies/schema_commands.h"
 #include "commands/reports/cluster_report.h"
@@ -512,6 +513,14 @@ constexpr Command kSubcommands[] = {
     Disabled("shards", 2, ""),
     Disabled("slaves", 3, "node-id"),
     Disabled("slots", 2, ""),
+    {.name = "types",
+     .arity = -7,
+     .flags = kAdmin | kNoScript | kNoMulti,
+     .group = "cluster",
+     .summary = "Looks at cells of this set, or converts them, for a FAMILY ALTER; for nodes.",
+     .complexity = "O(n) in the number of cells of the family, in slices",
+     .syntax = "(LOOK|CONVERT|SEE) wanted table family option [option ...]",
+     .handler = CmdClusterTypes},
     {.name = "undrain",
      .arity = 3,
      .flags = kDirectors,

@@ -8,6 +8,7 @@
 #include "base/text/duration.h"
 #include "base/text/quote.h"
 #include "commands/arguments/schema_arguments.h"
+#include "commands/cluster/alter_types.h"
 #include "commands/cluster/alter_wait.h"
 #include "commands/config/config.h"
 #include "commands/data/data_commands.h"
@@ -56,6 +57,8 @@ void CmdFamilyAlter(CommandContext& ctx) {
   const bool looks = (options.type || !options.columns.empty()) &&
                      options.other_cells.value_or(OtherCells::kRefuse) != OtherCells::kKeep;
   if (looks) REPLY_IF_ERROR(ctx, CheckMayRead(ctx, family.name));  // errors tell of cells
+  ASSIGN_OR_REPLY(ctx, std::unique_ptr<Task> task, AlterTypesOfSets(ctx, *table, family));
+  if (task != nullptr) return ctx.Continue(std::move(task));
   ASSIGN_OR_REPLY(
       ctx, std::unique_ptr<SlicedChange> change,
       ctx.store().AlterFamily(*table, {.name = family.name, .options = std::move(family.options)},

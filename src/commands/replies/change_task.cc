@@ -199,6 +199,15 @@ void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedCh
   Run(ctx, std::move(change), std::move(end), std::move(held));
 }
 
+std::unique_ptr<Task> ChangeAsTask(Host& host, const Table& table,
+                                   std::unique_ptr<SlicedChange> change,
+                                   std::unique_ptr<Task> then) {
+  CELLAR_ASSERT(change != nullptr);
+  ChangeEnd end{ChangeReply::kOk, &host, table.keyspace(), table.name(), 0, false, {},
+                std::move(then)};
+  return std::make_unique<ChangeTask>(std::move(change), std::move(end), WorkMemory::Lease());
+}
+
 void RunCopy(CommandContext& ctx, std::string_view keyspace, std::string_view table,
              std::unique_ptr<SlicedChange> change) {
   CELLAR_ASSERT(change != nullptr);

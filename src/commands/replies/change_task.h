@@ -19,6 +19,11 @@ enum class ChangeReply : uint8_t { kRowsDeleted, kRowsUpdated, kOk, kCopied };
 // `then`: what its reply waits for when all is done, and which replies then; null: nothing.
 void RunChange(CommandContext& ctx, const Table& table, std::unique_ptr<SlicedChange> change,
                ChangeReply reply, WorkMemory::Lease held, std::unique_ptr<Task> then = {});
+// The same as a task of somebody who has waited for others before, for a change that is no list of
+// rows: the reply is OK, or that of `then`.
+std::unique_ptr<Task> ChangeAsTask(Host& host, const Table& table,
+                                   std::unique_ptr<SlicedChange> change,
+                                   std::unique_ptr<Task> then);
 // Does a copy in the same way; its table is there when it is done.
 void RunCopy(CommandContext& ctx, std::string_view keyspace, std::string_view table,
              std::unique_ptr<SlicedChange> change);
