@@ -239,6 +239,64 @@ class AlterTypesTest(TypesCase):
         self.wait_until(lambda: self.any().refusal("FAMILY", "ALTER", "t", "f", "TYPE", "i64", "CONVERT") == "no error: OK", "it stays away")
         self.assertEqual({"i64"}, self.kinds("x"))
 
+    def fill(self, rows):
+        """Rows of all sets, each with its number."""
+        pipeline = self.sets[0][0].redis.pipeline(transaction=False)
+        for number in range(rows):
+            pipeline.execute_command("CPUT", "t", f"{'aejnrvz'[number % 7]}{number}", "f:x", number)
+            if number % 1000 == 999:
+                pipeline.execute()
+        pipeline.execute()
+
+    def numbers(self, kind):
+        """The values of all cells, which have that type."""
+        cursor, values = 0, set()
+        while True:
+            cursor, rows = self.any().run("CSCAN", "t", cursor, "WITHTYPE", "COUNT", 5000)
+            for row, cells in rows:
+                (version,) = cells[1]
+                self.assertEqual(kind, version[2], row)
+                values.add(int(version[1]))
+            if str(cursor) == "0":
+                return values
+
+    def test_an_owner_is_killed_while_it_converts(self):
+        self.start()
+        self.fill(30_000)
+        for kind, delay in (("i64", 0.0), ("u32", 0.005), ("string", 0.01)):
+            told = []
+            thread = self.beside(lambda kind=kind, told=told: told.append(
+                self.sets[0][0].refusal("FAMILY", "ALTER", "t", "f", "TYPE", kind, "CONVERT")))
+            owner = self.sets[1][0]
+            self.wait_until(lambda kind=kind: f"TYPE {kind}" in str(owner.run("TABLE", "SHOW", "t")), "it does not begin")
+            time.sleep(delay)
+            was_under_way = not told
+            self.restart(owner)
+            thread.join()
+            print(f"{kind}: killed {'while it converted' if was_under_way else 'behind it'}: {told}", flush=True)
+            # It is asked again.
+            self.assertEqual(["no error: OK"], told)
+            self.assertEqual(set(range(30_000)), self.numbers(kind))
+
+    def test_tablets_move_while_sets_convert(self):
+        self.start()
+        self.fill(30_000)
+        stop = threading.Event()
+
+        def move():
+            rng = random.Random(self.seed)
+            while not stop.is_set():
+                self.random_move(rng)
+        thread = self.beside(move)
+        try:
+            for kind in ("i64", "string", "u32"):
+                self.wait_until(lambda kind=kind: self.any().refusal("FAMILY", "ALTER", "t", "f", "TYPE", kind, "CONVERT") == "no error: OK",
+                                "it is not done")
+                self.assertEqual(set(range(30_000)), self.numbers(kind))
+        finally:
+            stop.set()
+            thread.join()
+
     def test_the_director_is_killed_in_the_middle(self):
         self.start()
         self.write(x="7")
@@ -323,8 +381,8 @@ class AmongOthers(TypesCase):
             if str(cursor) == "0":
                 return
 
-    def start_many(self):
-        self.start(3, 1, "VERSIONS", "3")
+    def start_many(self, sets=3, voters=1):
+        self.start(sets, voters, "VERSIONS", "3")
         for row in ROWS:
             for value in range(40):
                 self.any().run("CPUT", "t", row + str(value), "f:x", str(value))
@@ -357,7 +415,13 @@ class AmongOthers(TypesCase):
         self.under_load(cut)
 
     def test_while_nodes_are_killed(self):
-        self.start_many()
+        self.kill_beside()
+
+    def test_while_leaders_are_killed(self):
+        self.kill_beside(2, 3)
+
+    def kill_beside(self, sets=3, voters=1):
+        self.start_many(sets, voters)
         stop = threading.Event()
 
         def kill():
