@@ -239,11 +239,11 @@ class AlterTypesTest(TypesCase):
         self.wait_until(lambda: self.any().refusal("FAMILY", "ALTER", "t", "f", "TYPE", "i64", "CONVERT") == "no error: OK", "it stays away")
         self.assertEqual({"i64"}, self.kinds("x"))
 
-    def fill(self, rows):
-        """Rows of all sets, each with its number."""
+    def fill(self, rows, letters="aejnrvz"):
+        """Each with its number."""
         pipeline = self.sets[0][0].redis.pipeline(transaction=False)
         for number in range(rows):
-            pipeline.execute_command("CPUT", "t", f"{'aejnrvz'[number % 7]}{number}", "f:x", number)
+            pipeline.execute_command("CPUT", "t", f"{letters[number % len(letters)]}{number}", "f:x", number)
             if number % 1000 == 999:
                 pipeline.execute()
         pipeline.execute()
@@ -262,16 +262,21 @@ class AlterTypesTest(TypesCase):
 
     def test_an_owner_is_killed_while_it_converts(self):
         self.start()
-        self.fill(30_000)
-        for kind, delay in (("i64", 0.0), ("u32", 0.005), ("string", 0.01)):
+        letter = self.owned_by(1)[0]
+        self.fill(30_000, letter)
+        first = letter + "0"
+        # A call waits a second for who leads.
+        for kind, away in (("i64", 0), ("u32", 3), ("string", 0)):
             told = []
             thread = self.beside(lambda kind=kind, told=told: told.append(
                 self.sets[0][0].refusal("FAMILY", "ALTER", "t", "f", "TYPE", kind, "CONVERT")))
             owner = self.sets[1][0]
-            self.wait_until(lambda kind=kind: f"TYPE {kind}" in str(owner.run("TABLE", "SHOW", "t")), "it does not begin")
-            time.sleep(delay)
+            self.wait_until(lambda kind=kind: owner.run("CROW", "t", first, "WITHTYPE")[1][0][2] == kind, "it does not begin")
             was_under_way = not told
-            self.restart(owner)
+            owner.server.kill()
+            time.sleep(away)
+            owner.server.start()
+            owner.connect()
             thread.join()
             print(f"{kind}: killed {'while it converted' if was_under_way else 'behind it'}: {told}", flush=True)
             # It is asked again.
@@ -280,13 +285,15 @@ class AlterTypesTest(TypesCase):
 
     def test_tablets_move_while_sets_convert(self):
         self.start()
-        self.fill(30_000)
+        self.fill(30_000, self.owned_by(1)[0])
         stop = threading.Event()
+        first = self.owned_by(1)
 
         def move():
-            rng = random.Random(self.seed)
+            to = 1
             while not stop.is_set():
-                self.random_move(rng)
+                to = 3 - to
+                self.any().refusal("TABLET", "MOVE", "t", first, "TO", to, "WAIT", 10_000)
         thread = self.beside(move)
         try:
             for kind in ("i64", "string", "u32"):
