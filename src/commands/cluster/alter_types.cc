@@ -249,6 +249,12 @@ class ConvertAfter final : public Task {
   bool begun_{false};
 };
 
+Status TypesUnknown() {
+  return Status::Error(ErrorCode::kTryAgain,
+                       "not all sets of the cluster have said that they know how types are changed "
+                       "over several sets: one is away, or has members of an earlier version");
+}
+
 // Up to the alteration; then that, and what it waits for.
 class LookAndAlter final : public Task {
  public:
@@ -260,6 +266,14 @@ class LookAndAlter final : public Task {
   TaskProgress Step(TaskContext& context) override {
     if (alter_ != nullptr) return alter_->Step(context);
     context.depends_on = of_.host.store().schema_lsn();
+    if (!all_know_ && !of_.host.services().cluster_map.KnowTypes()) {
+      // Behind an election, or when a set has come, they say so within a moment.
+      const int64_t patience_micros = of_.host.services().config.cluster_wait * 1000;
+      if (!WaitedFor(patience_micros) && !context.budget.unlimited()) return TaskProgress::kWaiting;
+      context.Fail(TypesUnknown());
+      return TaskProgress::kDone;
+    }
+    if (!std::exchange(all_know_, true)) waits_since_micros_ = 0;
     if (Looks()) {
       const TypeAsks::State state = asks_.Advance();
       if (state == TypeAsks::State::kWaits && !context.budget.unlimited())
@@ -292,10 +306,15 @@ class LookAndAlter final : public Task {
 
   // As the command has waited before it began; not for ever: then it is refused.
   bool WaitsForTablets() {
-    if (!cellar::WaitsForTablets(of_.host.store().engine(), of_.command)) return false;
+    return cellar::WaitsForTablets(of_.host.store().engine(), of_.command) &&
+           !WaitedFor(kAwayMicros);
+  }
+
+  // It has waited so long.
+  bool WaitedFor(int64_t micros) {
     const int64_t now = of_.host.clock().MonotonicMicros();
     if (waits_since_micros_ == 0) waits_since_micros_ = now;
-    return now - waits_since_micros_ < kAwayMicros;
+    return now - waits_since_micros_ >= micros;
   }
 
   // What others have altered meanwhile may be what was looked at.
@@ -322,14 +341,9 @@ class LookAndAlter final : public Task {
   TypeAsks asks_;
   std::unique_ptr<Task> then_;
   std::unique_ptr<Task> alter_;
+  bool all_know_{false};
   int64_t waits_since_micros_{0};  // monotonic; 0: it does not
 };
-
-Status TypesUnknown() {
-  return Status::Error(ErrorCode::kTryAgain,
-                       "not all sets of the cluster have said that they know how types are changed "
-                       "over several sets: one is away, or has members of an earlier version");
-}
 
 }  // namespace
 
@@ -350,7 +364,6 @@ Result<std::unique_ptr<Task>> AlterTypesOfSets(CommandContext& ctx, Table& table
   RETURN_IF_ERROR(AlterTypes(table.schema(), *before, options, &after));
   const TypeChange change(after, options);
   if (!change.asks()) return std::unique_ptr<Task>();
-  if (!ctx.host.services().cluster_map.KnowTypes()) return TypesUnknown();
   RETURN_IF_ERROR(ClusterPart::CheckAllThere(ctx.host, table));
   const Alteration alteration{ctx.host,
                               ctx.session,
