@@ -341,7 +341,8 @@ class AmongOthers(TypesCase):
                 if not str(error).startswith(("TRYAGAIN", "CLUSTERDOWN", "LOADING", "MISCONF")):
                     wrong.append(str(error))
 
-    def under_load(self, beside, seconds=SECONDS):
+    def under_load(self, beside, seconds=SECONDS, calm=lambda: None):
+        """`calm` ends what kills nodes, before what there is in the end is looked at."""
         rng = random.Random(self.seed)
         stop, wrong, known = threading.Event(), [], [{} for _ in range(3)]
         threads = [self.beside(lambda at=at: self.put(at, stop, known[at], wrong)) for at in range(3)]
@@ -360,6 +361,7 @@ class AmongOthers(TypesCase):
             if done:
                 self.check_types(words[1], rng)
             beside(rng)
+        calm()
         stop.set()
         for thread in threads:
             thread.join()
@@ -437,11 +439,14 @@ class AmongOthers(TypesCase):
                 time.sleep(rng.random())
                 self.restart(rng.choice(self.everyone))
         thread = self.beside(kill)
-        try:
-            self.under_load(lambda rng: None, 2 * SECONDS)
-        finally:
+
+        def calm():
             stop.set()
             thread.join()
+        try:
+            self.under_load(lambda rng: None, 2 * SECONDS, calm)
+        finally:
+            calm()
 
     def test_two_at_once(self):
         self.start_many()
