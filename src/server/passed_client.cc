@@ -74,7 +74,9 @@ size_t PassedClient::memory_bytes() const {
 void PassedClient::BeginReply() {
   const Session& session = connection_.session;
   const bool tells = !session.output.empty() || session.output_in_flight > 0;
-  if (tells || current_->calls().begun() || current_->calls().moved()) return;
+  // What goes over several channels is short.
+  const bool waits_long = order.empty() && !current_->calls().begun() && !current_->calls().moved();
+  if (tells || !waits_long) return;
   links_.BeginReply(current_);
 }
 
