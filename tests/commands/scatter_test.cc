@@ -730,13 +730,19 @@ TEST_CASE("Notes of several sets", "[scatter]") {
   for (const std::string_view note :
        {"'f:n' holds text in 2 cells: LT 3 compared text", "a range is empty",
         "'f:n' holds text in 1 cell: LT 3 compared text", "a range is empty",
+        "index 'i' leaves out 1 row: its 'f:n' is of another type",
         "'f:m' holds text in 1 cell: LT 3 compared text", "FILTER met text in 1 cell, which",
+        "index 'i' leaves out 1 row: its 'f:n' is of another type",
+        "index 'i' leaves out 40 rows: their 'f:n' is of another type",
+        "index 'j' leaves out 2 rows: their 'f:n' is of another type",
         "FILTER met text in 4 cells, which"})
     AddNote(note, &notes);
-  CHECK(notes == std::vector<std::string>{"'f:n' holds text in 3 cells: LT 3 compared text",
-                                          "a range is empty",
-                                          "'f:m' holds text in 1 cell: LT 3 compared text",
-                                          "FILTER met text in 5 cells, which"});
+  CHECK(notes ==
+        std::vector<std::string>{
+            "a range is empty", "index 'i' leaves out 42 rows: their 'f:n' is of another type",
+            "index 'j' leaves out 2 rows: their 'f:n' is of another type",
+            "'f:n' holds text in 3 cells: LT 3 compared text",
+            "'f:m' holds text in 1 cell: LT 3 compared text", "FILTER met text in 5 cells, which"});
 }
 
 TEST_CASE("A set that does not answer is named, and nothing comes short", "[scatter]") {

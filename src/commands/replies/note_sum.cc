@@ -9,46 +9,77 @@
 namespace cellar {
 namespace {
 
-// A note that counts cells: what stands before their number and behind it; `cells` 0: it is none.
-struct CellNote {
+// A note with a number that is of the set's own rows: what stands before it and behind it.
+struct CountNote {
+  enum class Of : uint8_t { kNothing, kCells, kRows };
+  Of of{Of::kNothing};
   std::string_view front;
   std::string_view back;
-  uint64_t cells{0};
+  uint64_t count{0};
+
+  bool IsAlike(const CountNote& other) const {
+    return of == other.of && front == other.front && back == other.back;
+  }
 };
 
-CellNote Split(std::string_view note) {
-  constexpr std::string_view kBefore{" text in "};
-  constexpr std::string_view kBehind{" cell"};
-  const size_t before = note.rfind(kBefore);
-  if (before == std::string_view::npos) return {};
-  const size_t begin = before + kBefore.size();
-  const size_t end = note.find(' ', begin);
-  CellNote split;
-  if (end == std::string_view::npos || !note.substr(end).starts_with(kBehind) ||
-      ParseUint64(note.substr(begin, end - begin), &split.cells) != NumberError::kNone)
-    return {};
-  split.front = note.substr(0, begin);
-  split.back = note.substr(end + kBehind.size());
-  if (split.back.starts_with('s')) split.back.remove_prefix(1);
-  return split;
+// "... in 2 cells: ..."
+bool SplitCells(std::string_view rest, CountNote* note) {
+  if (!rest.starts_with(" cell")) return false;
+  note->of = CountNote::Of::kCells;
+  note->back = rest.substr(std::string_view(" cell").size());
+  if (note->back.starts_with('s')) note->back.remove_prefix(1);
+  return true;
+}
+
+// "... leaves out 1 row: its ...", "... 2 rows: their ..."
+bool SplitRows(std::string_view rest, CountNote* note) {
+  for (const std::string_view form : {" row: its ", " rows: their "}) {
+    if (!rest.starts_with(form)) continue;
+    note->of = CountNote::Of::kRows;
+    note->back = rest.substr(form.size());
+    return true;
+  }
+  return false;
+}
+
+CountNote Split(std::string_view note) {
+  for (const std::string_view before : {" text in ", " leaves out "}) {
+    const size_t at = note.rfind(before);
+    if (at == std::string_view::npos) continue;
+    const size_t begin = at + before.size();
+    const size_t end = note.find(' ', begin);
+    CountNote split;
+    split.front = note.substr(0, begin);
+    if (end == std::string_view::npos ||
+        ParseUint64(note.substr(begin, end - begin), &split.count) != NumberError::kNone)
+      continue;
+    const std::string_view rest = note.substr(end);
+    if (SplitCells(rest, &split) || SplitRows(rest, &split)) return split;
+  }
+  return {};
+}
+
+std::string Join(const CountNote& note, uint64_t count) {
+  return std::string(note.front) + FormatUint64(count) +
+         (note.of == CountNote::Of::kCells ? " cells" : " rows: their ") + std::string(note.back);
 }
 
 }  // namespace
 
 void AddNote(std::string_view note, std::vector<std::string>* notes) {
-  const CellNote added = Split(note);
-  for (std::string& known : *notes) {
-    if (added.cells == 0) {
-      if (known == note) return;
-      continue;
+  const CountNote added = Split(note);
+  auto met = notes->end();  // the first of what a read has met
+  for (auto known = notes->begin(); known != notes->end(); ++known) {
+    const CountNote old = Split(*known);
+    if (old.of == CountNote::Of::kCells && met == notes->end()) met = known;
+    if (added.of == CountNote::Of::kNothing) {
+      if (*known == note) return;
+    } else if (old.IsAlike(added)) {
+      *known = Join(old, old.count + added.count);
+      return;
     }
-    const CellNote old = Split(known);
-    if (old.cells == 0 || old.front != added.front || old.back != added.back) continue;
-    known = std::string(old.front) + FormatUint64(old.cells + added.cells) + " cells" +
-            std::string(old.back);
-    return;
   }
-  notes->emplace_back(note);
+  (void)notes->emplace(added.of == CountNote::Of::kCells ? notes->end() : met, note);
 }
 
 }  // namespace cellar
