@@ -12,10 +12,10 @@
 // known of the tail, and next_ says where to go on. Whoever leaves this file has moved on.
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <string>
 
 #include "base/assert.h"
+#include "base/copy_bytes.h"
 #include "btree/btree.h"
 #include "btree/tree.h"
 
@@ -141,7 +141,7 @@ void BTreeCursor::LoadFront(const uint8_t* at, const Entry& entry, size_t begin)
 void BTreeCursor::KeepTail(size_t front_bytes, std::string_view tail) {
   key_bytes_ = front_bytes;
   ReserveKey(front_bytes + tail.size());
-  std::memcpy(key_ + front_bytes, tail.data(), tail.size());
+  CopyBytes(key_ + front_bytes, tail.data(), tail.size());
   key_bytes_ += tail.size();
 }
 
