@@ -81,8 +81,9 @@ void CommandLinks::SendUnsent() {
   }
 }
 
+// Not while this node leaves, nor while its store is taken from another one.
 void CommandLinks::AskAllAgain() {
-  if (sent_back_.empty() || leave_by_micros_ != 0) [[likely]]
+  if (sent_back_.empty() || leave_by_micros_ != 0 || host_.loading()) [[likely]]
     return;
   const std::vector<PassedClient*> clients = sent_back_;
   for (PassedClient* client : clients) AskAgain(client);

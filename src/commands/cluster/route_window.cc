@@ -15,6 +15,7 @@ bool RouteWindow::Note(const CommandRoute& route, uint64_t map_version) {
   const auto found = std::find_if(tables_.begin(), tables_.end(),
                                   [id](const OfTable& table) { return table.id == id; });
   if (found != tables_.end()) return found->owned.get() == route.table->tablets();
+  if (tables_.size() == kTablesMax) return false;
   tables_.push_back({id, route.table->shared_tablets()});
   return true;
 }

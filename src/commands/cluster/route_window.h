@@ -4,6 +4,7 @@
 // the map, and what of the table this set owns.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -16,12 +17,14 @@ namespace cellar {
 class RouteWindow {
  public:
   // A route of one row, found now by a map of that version. Whether what is noted since Begin was
-  // found by the same, and it is noted, too.
+  // found by the same, and it is noted, too. False also where it would be one of very many tables.
   bool Note(const CommandRoute& route, uint64_t map_version);
   // Nothing is under way.
   void Begin() { tables_.clear(); }
 
  private:
+  // Each route is looked for among them.
+  static constexpr size_t kTablesMax{32};
   // What of it this set owned; kept, so that no other has its address.
   struct OfTable {
     uint64_t id;
