@@ -24,6 +24,7 @@
 #include "cluster/owner_link.h"
 #include "cluster/reply_order.h"
 #include "resp/reply_scanner.h"
+#include "tests/cluster/toy_links.h"
 
 namespace beside_calls_test {
 
@@ -161,12 +162,8 @@ class World final {
       owner_end = std::make_unique<OwnerLink>(*this);
       to_owner.clear();
       to_entry.clear();
-      at_owner = std::make_unique<FrameReader>(FrameReader{FrameKind::kCall, FrameKind::kChannel,
-                                                           FrameKind::kCancel, FrameKind::kCredit,
-                                                           FrameKind::kUnblock});
-      at_entry = std::make_unique<FrameReader>(FrameReader{FrameKind::kReply, FrameKind::kMore,
-                                                           FrameKind::kMoved, FrameKind::kChannel,
-                                                           FrameKind::kWrote, FrameKind::kUnblock});
+      at_owner = toy_links::AtOwner();
+      at_entry = toy_links::AtEntry();
     }
     World& world;
     const size_t set;
@@ -175,8 +172,8 @@ class World final {
     std::unique_ptr<OwnerLink> owner_end;
     std::deque<std::string> to_owner;
     std::deque<std::string> to_entry;
-    std::unique_ptr<FrameReader> at_owner;
-    std::unique_ptr<FrameReader> at_entry;
+    FrameReader at_owner{toy_links::AtOwner()};
+    FrameReader at_entry{toy_links::AtEntry()};
   };
 
   // What went wrong; empty: nothing.
@@ -226,14 +223,6 @@ class World final {
   std::string failure;
 
  private:
-  static FrameHead Head() {
-    return {.kind = FrameKind::kError,
-            .room = true,
-            .term = 1,
-            .from = 1,
-            .sent_micros = 0,
-            .echo_micros = 0};
-  }
   void Move() {
     const size_t row = random.Below(kRows);
     const size_t to = random.Below(kSets);
@@ -253,32 +242,23 @@ class World final {
   }
   void Step(Set* set) {
     if (random.OneIn(2) && !set->entry.frames().empty())
-      set->to_owner.push_back(set->entry.frames().Take(Head()));
+      set->to_owner.push_back(set->entry.frames().Take(toy_links::Head()));
     if (random.OneIn(2))
-      Deliver(&set->to_owner, set->at_owner.get(),
+      Deliver(&set->to_owner, &set->at_owner,
               [&](const Frame& frame) { return set->owner_end->OnFrame(frame); });
     for (Servant* servant : set->servants) servant->Step();
     if (random.OneIn(2)) set->owner_end->OnTurn();
     if (random.OneIn(2) && !set->owner_end->frames().empty())
-      set->to_entry.push_back(set->owner_end->frames().Take(Head()));
+      set->to_entry.push_back(set->owner_end->frames().Take(toy_links::Head()));
     if (random.OneIn(2))
-      Deliver(&set->to_entry, set->at_entry.get(),
+      Deliver(&set->to_entry, &set->at_entry,
               [&](const Frame& frame) { return set->entry.OnFrame(frame); });
     set->entry.OnTurn();
   }
   template <typename Take>
   void Deliver(std::deque<std::string>* pieces, FrameReader* reader, const Take& take) {
-    if (pieces->empty()) return;
-    reader->Add(pieces->front());
-    pieces->pop_front();
-    Frame frame;
-    for (;;) {
-      const Result<bool> next = reader->Next(&frame);
-      REQUIRE(next.ok());
-      if (!*next) return;
-      const Status taken = take(frame);
-      if (!taken.ok()) failure = taken.text();
-    }
+    const std::string refused = toy_links::Deliver(pieces, reader, take);
+    if (!refused.empty()) failure = refused;
   }
   // Of a client that was lost, as far as it was told.
   void CheckReplies() {

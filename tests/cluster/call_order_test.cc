@@ -21,6 +21,7 @@
 #include "base/random.h"
 #include "cluster/entry_link.h"
 #include "cluster/owner_link.h"
+#include "tests/cluster/toy_links.h"
 
 namespace call_order_test {
 
@@ -129,21 +130,11 @@ class World {
     OwnerLink owner_end;
     std::deque<std::string> to_owner;
     std::deque<std::string> to_entry;
-    FrameReader at_owner{FrameKind::kCall, FrameKind::kChannel, FrameKind::kCancel,
-                         FrameKind::kCredit, FrameKind::kUnblock};
-    FrameReader at_entry{FrameKind::kReply,   FrameKind::kMore,  FrameKind::kMoved,
-                         FrameKind::kChannel, FrameKind::kWrote, FrameKind::kUnblock};
+    FrameReader at_owner{toy_links::AtOwner()};
+    FrameReader at_entry{toy_links::AtEntry()};
     std::map<uint64_t, uint64_t> bounced;  // by channel, of the fault: from which call on
   };
 
-  static FrameHead Head() {
-    return {.kind = FrameKind::kError,
-            .room = true,
-            .term = 1,
-            .from = 1,
-            .sent_micros = 0,
-            .echo_micros = 0};
-  }
   void Pass() {
     Set& to = *sets_[guess_];
     if (client_->to_send.empty()) return;
@@ -167,7 +158,7 @@ class World {
   }
   void Step(Set* set) {
     if (random.OneIn(2) && !set->entry.frames().empty())
-      set->to_owner.push_back(set->entry.frames().Take(Head()));
+      set->to_owner.push_back(set->entry.frames().Take(toy_links::Head()));
     if (random.OneIn(2))
       Deliver(&set->to_owner, &set->at_owner, [&](const Frame& frame) {
         if (fault_ == Fault::kForgetsBounce && frame.kind == FrameKind::kCall)
@@ -176,7 +167,7 @@ class World {
       });
     if (random.OneIn(2)) set->owner_end.OnTurn();
     if (random.OneIn(2) && !set->owner_end.frames().empty())
-      set->to_entry.push_back(set->owner_end.frames().Take(Head()));
+      set->to_entry.push_back(set->owner_end.frames().Take(toy_links::Head()));
     if (random.OneIn(2))
       Deliver(&set->to_entry, &set->at_entry, [&](const Frame& frame) {
         if (frame.kind == FrameKind::kMoved) NoteBounce(set, frame.body);
@@ -186,17 +177,8 @@ class World {
   }
   template <typename Take>
   void Deliver(std::deque<std::string>* pieces, FrameReader* reader, const Take& take) {
-    if (pieces->empty()) return;
-    reader->Add(pieces->front());
-    pieces->pop_front();
-    Frame frame;
-    for (;;) {
-      const Result<bool> next = reader->Next(&frame);
-      REQUIRE(next.ok());
-      if (!*next) return;
-      const Status taken = take(frame);
-      if (!taken.ok()) failure = taken.text();
-    }
+    const std::string refused = toy_links::Deliver(pieces, reader, take);
+    if (!refused.empty()) failure = refused;
   }
   void NoteBounce(Set* set, std::string_view body) {
     CallBodyReader reader(body);

@@ -145,10 +145,9 @@ class LoadCase(MovesCase):
         self.cluster(sets, voters, **options)
         self.any().run("TABLE", "CREATE", "t", "SPLIT", "AT", 3, "g", "m", "s", "FAMILY", "f", "VERSIONS", 2)
 
-    def load(self, seconds, beside, writers=4, faults=False):
-        """Writers for so long while `beside` runs over and over, once at least; what they know is what there is afterwards."""
+    def run_writers(self, all_writers, seconds, beside):
+        """They write for so long while `beside` runs over and over, once at least; how often it ran."""
         stop = threading.Event()
-        all_writers = [Writer(self, number, faults) for number in range(writers)]
         threads = [self.beside(lambda one=one: one.run(stop)) for one in all_writers]
         until = time.monotonic() + seconds
         rounds = 0
@@ -161,6 +160,12 @@ class LoadCase(MovesCase):
         errors = sum((one.errors for one in all_writers), [])
         self.assertEqual([], errors[:5], f"seed {self.seed}: {len(errors)} errors, jobs {self.jobs()[-3:]}")
         self.assert_whole()
+        return rounds
+
+    def load(self, seconds, beside, writers=4, faults=False):
+        """Writers beside that; what they know is what there is afterwards."""
+        all_writers = [Writer(self, number, faults) for number in range(writers)]
+        rounds = self.run_writers(all_writers, seconds, beside)
         for one in all_writers:
             for row in one.rows:
                 self.assertEqual(one.known[row], self.any().run("CGET", "t", row, "f:x"), f"seed {self.seed}, {row}")
