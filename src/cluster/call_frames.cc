@@ -75,6 +75,18 @@ Status VisitCall(std::string_view text,
   return Status::Ok();
 }
 
+bool ReadOneCommand(std::string_view text, std::vector<std::string_view>* words) {
+  uint64_t commands = 0;
+  uint64_t count = 0;
+  words->clear();
+  if (!GetVarint64(&text, &commands) || commands != 1) return false;
+  if (!GetVarint64(&text, &count) || count == 0 || count > kKeptWords) return false;
+  for (; count > 0; --count) {
+    if (!GetLengthPrefixed(&text, &words->emplace_back())) return false;
+  }
+  return text.empty();
+}
+
 Status CheckCall(std::string_view text) {
   uint64_t commands = 0;
   if (!GetVarint64(&text, &commands) || commands == 0) return NoCall();

@@ -124,7 +124,10 @@ std::string CallOf(std::span<const std::string_view> words);
 // `text`. kCorruption: it is none; then some commands may have been visited, never the last.
 Status VisitCall(std::string_view text,
                  const std::function<void(std::span<const std::string_view>, bool last)>& visit);
-// The same without looking at the words.
+// The words of a text of one command, which are views of it. False: it is of several, or none, or
+// has very many words.
+bool ReadOneCommand(std::string_view text, std::vector<std::string_view>* words);
+// The same as VisitCall without looking at the words.
 Status CheckCall(std::string_view text);
 // A text of one command as a request in RESP, appended. REQUIRES: it is one.
 void AppendRequest(std::string_view text, std::string* request);

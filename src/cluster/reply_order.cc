@@ -19,6 +19,17 @@ void ReplyOrder::Add(const CallClient* owner) {
   Join(owner, first_ + places_.size() - 1);
 }
 
+void ReplyOrder::Keep(std::string_view reply, Lsn gate) {
+  CELLAR_ASSERT(!empty());
+  CELLAR_ASSERT(!has_back());
+  kept_bytes_ += reply.size();
+  if (gate != Lsn{}) {
+    ++gated_;
+    gate_ = gate;
+  }
+  places_.push_back({std::string(reply), 0, State::kAnswered, gate});
+}
+
 ReplyOrder::Lane* ReplyOrder::Find(const CallClient* owner) {
   const auto found = std::find_if(lanes_.begin(), lanes_.end(),
                                   [owner](const Lane& lane) { return lane.owner == owner; });
@@ -80,7 +91,7 @@ void ReplyOrder::Take(uint64_t number, std::string_view bytes, bool whole, const
     return;
   }
   // What came of it before has left.
-  emit(bytes, whole);
+  emit(bytes, whole, {});
   if (!whole) return;
   places_.pop_front();
   ++first_;
@@ -92,8 +103,10 @@ void ReplyOrder::EmitReady(const Emit& emit) {
   while (!places_.empty() && places_.front().state != State::kBack) {
     const std::string text = std::exchange(places_.front().text, {});
     const bool whole = places_.front().state == State::kAnswered;
+    const Lsn gate = places_.front().gate;
     kept_bytes_ -= text.size();
-    if (whole || !text.empty()) emit(text, whole);
+    if (gate != Lsn{}) --gated_;
+    if (whole || !text.empty()) emit(text, whole, gate);
     if (!whole) return;
     places_.pop_front();
     ++first_;
@@ -151,7 +164,7 @@ void ReplyOrder::Refuse(std::string_view reply, const Emit& emit) {
 void ReplyOrder::Clear() {
   places_.clear();
   lanes_.clear();
-  backs_ = kept_bytes_ = 0;
+  backs_ = kept_bytes_ = gated_ = 0;
 }
 
 }  // namespace cellar

@@ -6,6 +6,8 @@
 //   B: 2        2 and 3 leave
 //   B moved: 4  keeps its place, and is asked again
 //
+// What this node has carried out itself meanwhile is kept in its place, too (Keep).
+//
 // A command may only be asked of another owner than one before it if nothing says that the two
 // concern the same row; that is for who asks to know (commands/cluster/route_window.h). What is
 // asked again goes in its order, when nothing else is under way, and nothing new goes before it.
@@ -19,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cellar/lsn.h"
 #include "resp/reply_scanner.h"
 
 namespace cellar {
@@ -27,8 +30,9 @@ class CallClient;
 
 class ReplyOrder {
  public:
-  // Bytes for the client: a reply to its end, or a part of the one in front.
-  using Emit = std::function<void(std::string_view bytes, bool whole)>;
+  // Bytes for the client: a reply to its end, or a part of the one in front. They may be told once
+  // `gate` is released (Keep).
+  using Emit = std::function<void(std::string_view bytes, bool whole, Lsn gate)>;
 
   // Whether anything is to be answered in an order.
   bool empty() const { return places_.empty(); }
@@ -37,6 +41,8 @@ class ReplyOrder {
   void Begin(const CallClient* owner, size_t calls);
   // A call of that owner behind all others.
   void Add(const CallClient* owner);
+  // The reply to a command behind all others, which depends on `gate`. REQUIRES: !empty().
+  void Keep(std::string_view reply, Lsn gate);
 
   // The replies to so many of the owner's oldest calls; 0: a part of the reply to the oldest one.
   // False: that is something else, and what comes further is worth nothing.
@@ -62,6 +68,8 @@ class ReplyOrder {
   void Clear();
   // Replies that wait for others, and requests. O(1).
   size_t kept_bytes() const { return kept_bytes_; }
+  // The newest record that a reply depends on that was put here by Keep, and has not left. O(1).
+  Lsn gate() const { return gated_ == 0 ? Lsn{} : gate_; }
   size_t memory_bytes() const { return kept_bytes_ + places_.size() * sizeof(Place); }
 
  private:
@@ -70,6 +78,7 @@ class ReplyOrder {
     std::string text;  // of the reply so far; kBack: the request
     uint64_t next;     // call of the same owner; 0: none
     State state;
+    Lsn gate{};
   };
   // Of one owner, in the order in which it answers.
   struct Lane {
@@ -95,6 +104,8 @@ class ReplyOrder {
   size_t backs_{0};
   mutable uint64_t back_from_{0};  // none is before that one
   size_t kept_bytes_{0};
+  size_t gated_{0};  // places with a gate
+  Lsn gate_{};       // the last one's
 };
 
 }  // namespace cellar

@@ -287,9 +287,7 @@ CommandPassing::Outcome CommandLinks::PassTo(const CommandRoute& route, Session&
     Hold(client);
     return Outcome::kWaits;
   }
-  // What is under way there goes on by that link; if it leads to an owner no more, it comes back.
-  EntryLink* const link =
-      !channel.calls().empty() ? channel.link() : AnyLinkTo(set == kOwnSet ? own_set() : set);
+  EntryLink* const link = LinkFor(channel);
   const bool may_pass = link != nullptr && link->MayPass(channel);
   if (may_pass && !link->MakeRoom(channel)) {
     const Outcome outcome = Wait(client, late, error);

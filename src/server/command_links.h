@@ -8,7 +8,8 @@
 //
 // One connection for each pair of nodes, dialled by the entry when it has something to pass on, and
 // filled once a turn. Commands of single rows of one client are under way at several sets at a time
-// (passed_client.h); one for the own set then goes behind them by the link of this node to itself.
+// (passed_client.h); one for the own set that cannot be kept back then goes behind them by the link
+// of this node to itself.
 // A command that finds no link, no leader or nobody who has its rows waits: it stays in the
 // client's input and is tried again, cluster-wait milliseconds long. So what has been sent on has
 // been sent to a leader, and what becomes of it when that one is lost cluster/call_queue.h says.
@@ -22,6 +23,9 @@
 // too, until it is on this node's disk: who leads may have less on its own than others have. A read
 // by an index that this node has not built yet is passed on, unless the client tracks or the scan
 // has begun here.
+//
+// Commands of one row have a lane of their own (command_links_lane.cc). Where this node leads their
+// set they are carried out at once, and their replies kept behind those that other nodes still owe.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +42,7 @@
 #include "cluster/move_desk.h"
 #include "cluster/set_targets.h"
 #include "commands/cluster/command_route.h"
+#include "commands/cluster/row_place.h"
 #include "commands/dispatch/command_passing.h"
 #include "commands/dispatch/row_prefetch.h"
 #include "commands/session/host.h"
@@ -49,6 +54,7 @@
 #include "server/command_servant.h"
 #include "server/message_links.h"
 #include "server/passed_client.h"
+#include "server/reply_aside.h"
 
 namespace cellar {
 
@@ -77,6 +83,11 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   CommandHandler scatterer() const override;
   Outcome Pass(Session& session, const CommandEntry& command, Arguments args, Doing doing,
                std::string* error) override;
+  // --- command_links_lane.cc
+  Lane TakeLane(Session& session, const CommandEntry& command, Arguments args) override;
+  void BeginBehind(Session& session) override;
+  void EndBehind(Session& session) override;
+  // ---
   bool HoldsBack(Session& session) override;
   bool Lags(Session& session, const CommandEntry& command, Doing doing,
             std::string* error) override;
@@ -196,6 +207,13 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   // Whether it may be under way beside what is, and others beside it.
   bool MayGoBeside(PassedClient* client, const Session& session, const CommandEntry& command,
                    const CommandRoute& route);
+  // --- command_links_lane.cc
+  // Of a row of the own set, which this node leads; `client` may be null.
+  Lane RunInLane(PassedClient* client, const CommandEntry& command);
+  // Of a row of that set's, which may be kOwnSet.
+  Lane PassInLane(Connection* connection, const CommandEntry& command, Arguments args,
+                  uint64_t number);
+  // ---
   void NoteBack(PassedClient* client);
   void NoteUnsent(PassedClient* client);
   // It leaves, or has nothing under way any more.
@@ -214,6 +232,8 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   EntryEnd* LinkTo(uint64_t set);
   // For what may be asked of the own set, by its number, too: where this node leads it, of itself.
   EntryLink* AnyLinkTo(uint64_t set);
+  // That what goes by the channel goes by: as what is under way there, if anything is. Null: none.
+  EntryLink* LinkFor(const PassedChannel& channel);
   // To that node, which may lead nothing.
   EntryLink* LinkToNode(uint64_t node);
   // Who leads the set that the link is to; 0: nobody is known to.
@@ -276,7 +296,9 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   std::map<uint64_t, Unblocked> unblockings_;  // by ticket
   uint64_t unblocking_last_{0};                // ticket
   RowPrefetch prefetch_;                       // of calls of other nodes
-  CallingNode caller_;                         // of the link that is making a servant
+  RowPlace place_;                             // of the command that was looked at in the lane last
+  ReplyAside aside_;
+  CallingNode caller_;  // of the link that is making a servant
   uint64_t servant_id_{uint64_t{1} << 48};
   size_t next_servant_{0};
   uint64_t memory_bytes_{0};

@@ -55,7 +55,7 @@ bool CommandLinks::MayGoBeside(PassedClient* client, const Session& session,
   if (!host_.routes()) return false;
   if (!client->under_way()) client->window.Begin();
   return route.Is(CommandRoute::Kind::kSet) && IsPlain(*client, session, command) &&
-         client->window.Note(route, MapOf(host_).version());
+         client->window.Note(route.table, MapOf(host_).version());
 }
 
 void CommandLinks::NoteBack(PassedClient* client) {
@@ -126,7 +126,7 @@ bool CommandLinks::AskOneAgain(PassedClient* client) {
   const bool may_pass = link != nullptr && link->MayPass(channel) && link->MakeRoom(channel);
   if (!may_pass) return false;
   // If its table is gone, there is nothing whose order it could have.
-  (void)client->window.Note(route, MapOf(host_).version());
+  (void)client->window.Note(route.table, MapOf(host_).version());
   PutCall(link, &channel, session, *command, words, doing);
   client->order.AskedAgain(&channel);
   ++figures_.calls_out;

@@ -124,6 +124,12 @@ EntryLink* CommandLinks::AnyLinkTo(uint64_t number) {
   return end == nullptr ? nullptr : &end->entry();
 }
 
+// If it leads to an owner no more, what is under way there comes back.
+EntryLink* CommandLinks::LinkFor(const PassedChannel& channel) {
+  if (!channel.calls().empty()) return channel.link();
+  return AnyLinkTo(channel.is_own() ? own_set() : channel.set());
+}
+
 EntryLink* CommandLinks::LinkToNode(uint64_t node) {
   if (set() == nullptr) return nullptr;
   if (node == host_.replication().node()) return &local_->entry();

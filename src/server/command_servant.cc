@@ -16,6 +16,7 @@
 #include "commands/cluster/alter_wait.h"
 #include "commands/cluster/command_route.h"
 #include "commands/cluster/cursor_scan.h"
+#include "commands/cluster/row_place.h"
 #include "commands/cluster/tracked_sets.h"
 #include "commands/cluster/type_part_call.h"
 #include "commands/dispatch/dispatch.h"
@@ -29,6 +30,15 @@
 #include "server/move_calls.h"
 
 namespace cellar {
+namespace {
+
+// Of what is carried out now; it keeps its memory.
+ParsedCommand& Parsed() {
+  thread_local ParsedCommand parsed;
+  return parsed;
+}
+
+}  // namespace
 
 CommandServant::CommandServant(Host& host, CommandServantHost& keeper, uint64_t id,
                                const CallingNode& from, const CallIdentity& identity)
@@ -64,6 +74,7 @@ void CommandServant::Become(const CallIdentity& identity) {
 
 // Who leads no more says so before anything is done; while the set holds writes they wait.
 CallServant::Readiness CommandServant::MayExecute(std::string_view text, uint8_t flags) {
+  has_row_ = false;
   const SetNode* const set = host_.replication().set();
   // One that was ended, as its user was, is begun anew by its node.
   if (set == nullptr || session_.ending()) return Readiness::kNever;
@@ -71,14 +82,31 @@ CallServant::Readiness CommandServant::MayExecute(std::string_view text, uint8_t
   if (set->is_witness()) return Readiness::kNever;
   if (!set->open()) return set->set().leads() ? Readiness::kLater : Readiness::kNever;
   if (host_.routes()) {
-    const Look look = LookAt(text);
+    const std::optional<bool> has_row = HasRow(text);
+    const Look look = has_row ? Look{.is_owners = *has_row} : LookAt(text);
     if (!look.is_owners) return Readiness::kOtherSet;
     if (WaitsForSchema(look.schema_waits)) return Readiness::kLater;
+    has_row_ = has_row.has_value();
   }
   if (session_.output.size() - head_ >= Session::kOutputPauseBytes) return Readiness::kLater;
   const bool writes = (flags & kCallWrites) != 0;
   if (host_.all_paused() || (writes && host_.writes_paused())) return Readiness::kLater;
   return set->may_append() ? Readiness::kNow : Readiness::kLater;
+}
+
+std::optional<bool> CommandServant::HasRow(std::string_view text) {
+  ParsedCommand& parsed = Parsed();
+  if (!ReadOneCommand(text, &parsed.args)) return std::nullopt;
+  parsed.entry = host_.services().commands.Find(parsed.args[0]);
+  const bool is_of_row = parsed.entry != nullptr && parsed.entry->reach == CommandReach::kRow &&
+                         parsed.entry->Is(CommandRole::kNone) &&
+                         parsed.entry->Takes(parsed.args.size());
+  if (!is_of_row) return std::nullopt;
+  thread_local RowPlace place;
+  const RowSources truth{
+      .map = nullptr, .own_set = host_.store().engine().cluster().set, .leads = true};
+  if (place.Find(host_.store(), session_.keyspace, *parsed.entry, parsed.args, truth)) return true;
+  return std::nullopt;
 }
 
 bool CommandServant::WaitsForSchema(bool schema_waits) {
@@ -114,10 +142,10 @@ CommandServant::Look CommandServant::LookAt(std::string_view text) const {
 
 void CommandServant::LookAhead(std::string_view text, RowPrefetch* prefetch) const {
   prefetch->Begin(session_);
+  if (session_.ended()) return;
   // Of several commands, none: they are rare.
-  (void)VisitCall(text, [&](std::span<const std::string_view> words, bool last) {
-    if (last && !session_.ended()) prefetch->Add(host_.services().commands.Find(words[0]), words);
-  });
+  std::vector<std::string_view>& words = Parsed().args;
+  if (ReadOneCommand(text, &words)) prefetch->Add(host_.services().commands.Find(words[0]), words);
 }
 
 bool CommandServant::Execute(std::string_view text, uint8_t flags) {
@@ -134,6 +162,12 @@ bool CommandServant::Execute(std::string_view text, uint8_t flags) {
   tells_ = (flags & kCallTells) != 0;
   is_to_tell_ = is_to_tell_ || tells_;
   const int64_t before_micros = LastStep();
+  if (std::exchange(has_row_, false)) {
+    done = RunParsed();
+    NoteDependence();
+    NoteWritten(before_micros);
+    return done;
+  }
   std::optional<CallPiece> piece;
   const Status read = VisitCall(text, [&](std::span<const std::string_view> words, bool last) {
     if (!done) return;
@@ -191,10 +225,14 @@ bool CommandServant::Run(std::span<const std::string_view> words) {
         "(cluster-acl no)");
     return true;
   }
-  thread_local ParsedCommand parsed;
+  ParsedCommand& parsed = Parsed();
   parsed.args.assign(words.begin(), words.end());
   parsed.entry = host_.services().commands.Find(words[0]);
-  (void)host_.dispatcher().ExecuteInOrder(session_, {&parsed, 1});
+  return RunParsed();
+}
+
+bool CommandServant::RunParsed() {
+  (void)host_.dispatcher().ExecuteInOrder(session_, {&Parsed(), 1});
   return !std::exchange(session_.postponed, false);
 }
 

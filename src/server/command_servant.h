@@ -75,8 +75,13 @@ class CommandServant final : public CallServant {
   void Step(const TaskBudget& budget);
 
  private:
+  // Of a call that is one command of one row: takes it apart for Execute, which comes next. Whether
+  // the own set has the row; nothing: it is another call, or there is more to be said.
+  std::optional<bool> HasRow(std::string_view text);
   // One command; false: it must wait, and nothing was done.
   bool Run(std::span<const std::string_view> words);
+  // Likewise, what has been taken apart.
+  bool RunParsed();
   // Of a piece of a table alone; if the set does not own it nothing is done.
   bool RunUnjudged(std::span<const std::string_view> words);
   bool RunPiece(const CallPiece& piece, std::span<const std::string_view> words);
@@ -102,6 +107,7 @@ class CommandServant final : public CallServant {
   const std::string from_;
   ConnectedSession session_;
   bool unknown_user_{false};
+  bool has_row_{false};  // what HasRow has taken apart last is to be carried out
   uint64_t sent_bytes_{0};
   size_t head_{0};  // of the output: what is sent
   Lsn depends_on_{};

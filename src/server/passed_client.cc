@@ -108,6 +108,20 @@ void PassedClient::Goes(PassedChannel* channel, bool beside) {
   }
 }
 
+// What is under way for the own set goes before.
+bool PassedClient::MayKeep() const {
+  const bool joins = order.empty() ? !current_->calls().begun() : !order.has_back();
+  return takes_beside_ && joins &&
+         std::none_of(channels_.begin(), channels_.end(), [](const auto& channel) {
+           return channel->is_own() && !channel->calls().empty();
+         });
+}
+
+void PassedClient::Keep(std::string_view reply, Lsn gate) {
+  if (order.empty()) order.Begin(current_, current_->calls().size());
+  order.Keep(reply, gate);
+}
+
 bool PassedClient::watches() const {
   return std::any_of(channels_.begin(), channels_.end(),
                      [](const auto& channel) { return channel->watches; });
@@ -135,8 +149,9 @@ void PassedClient::EndWatches() {
 }
 
 // Messages that came in the middle of a reply leave behind it (PushTarget).
-void PassedClient::Emit(std::string_view bytes, bool whole) {
+void PassedClient::Emit(std::string_view bytes, bool whole, Lsn gate) {
   Session& session = connection_.session;
+  if (gate != Lsn{}) session.AddGate(session.output.size(), gate);
   session.output.Append(bytes);
   session.in_command = !whole;
   if (!whole || session.pushes == nullptr) return;
@@ -158,8 +173,7 @@ void PassedClient::OnReply(PassedChannel& channel, std::string_view bytes, size_
     TellAskers(unblockings.Replied(channel.calls().first()));
     if (channel.calls().empty()) OnAllAnswered(channel);
   } else {
-    const bool fits = order.Answer(&channel, bytes, calls,
-                                   [this](std::string_view text, bool all) { Emit(text, all); });
+    const bool fits = order.Answer(&channel, bytes, calls, Emitter());
     if (!fits) return OnUnknown();
     if (order.empty()) OnAllAnswered(channel);
   }
@@ -253,7 +267,7 @@ void PassedClient::RefuseBack(std::string_view error) {
   Session& session = connection_.session;
   OutputBuffer reply;
   ReplyWriter(&reply, session.version).Error(error);
-  order.Refuse(reply.view(), [this](std::string_view text, bool all) { Emit(text, all); });
+  order.Refuse(reply.view(), Emitter());
   if (!order.empty()) return;
   OnAllAnswered(*current_);
   if (waits) links_.Wake(this);

@@ -74,6 +74,7 @@ class PassedClient final : public PassedCommands {
   bool MayWaitForEver() const override { return connection_.session.switches.waits_elsewhere; }
   void BeginReply() override;
   size_t memory_bytes() const override;
+  Lsn kept_gate() const override { return order.gate(); }
 
   Connection& connection() { return connection_; }
   // Made if there is none. It stays where it is.
@@ -86,6 +87,10 @@ class PassedClient final : public PassedCommands {
   bool MayGo(const PassedChannel& channel, bool beside) const;
   // It is about to go, by that channel.
   void Goes(PassedChannel* channel, bool beside);
+  // Whether a command that this node carries out may be, and its reply be kept behind those that
+  // are under way. REQUIRES: under_way().
+  bool MayKeep() const;
+  void Keep(std::string_view reply, Lsn gate);
   // All that is under way is such that others may go beside it.
   bool takes_beside() const { return takes_beside_; }
   // Replies wait for those behind them, until the next poll at most, to leave with one write.
@@ -128,7 +133,10 @@ class PassedClient final : public PassedCommands {
   friend class PassedChannel;
   void OnReply(PassedChannel& channel, std::string_view bytes, size_t calls, Lsn lsn);
   static constexpr size_t kUnsentBytesMax{16 << 10};
-  void Emit(std::string_view bytes, bool whole);
+  void Emit(std::string_view bytes, bool whole, Lsn gate = {});
+  ReplyOrder::Emit Emitter() {
+    return [this](std::string_view bytes, bool whole, Lsn gate) { Emit(bytes, whole, gate); };
+  }
   void OnMoved(PassedChannel& channel, std::string requests);
   void OnUnknown();
   void OnAllAnswered(PassedChannel& channel);

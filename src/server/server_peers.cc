@@ -271,7 +271,7 @@ void Server::DropClients() {
     Session& session = connection->session;
     const bool writes = session.task != nullptr && (session.task->command->Has(kWrite) ||
                                                     SetUsers::IsChange(*session.task->command));
-    const bool waits = !session.gates.empty() && session.gates.back().lsn > told;
+    const bool waits = connection->newest_gate() > told;
     if (session.peer == PeerRole::kNone && (waits || writes)) KillSession(session);
   }
 }
@@ -294,7 +294,8 @@ void Server::HoldWrites(bool held) {
 Status Server::ReplaceStore(const std::function<Status(Status* status)>& replace) {
   for (Connection* connection : connections_) {
     Session& session = connection->session;
-    if (session.peer == PeerRole::kNone && !session.gates.empty()) KillSession(session);
+    const bool waits = connection->newest_gate() != Lsn{};
+    if (session.peer == PeerRole::kNone && waits) KillSession(session);
   }
   Status status;
   if (const Status opened = replace(&status); !opened.ok()) EndWithoutStore(opened);

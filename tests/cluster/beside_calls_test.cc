@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,8 +36,10 @@ enum class Fault : uint8_t {
   kNoWindow,       // calls go beside others though routes have changed since
   kAsksMeanwhile,  // what was sent back is asked again while others are under way
   kSkipsAhead,     // ... and what cannot be asked yet is left for later
+  kOvertakes,      // the own set carries out a command while it has others of the client before it
 };
-constexpr Fault kFaults[]{Fault::kNoWindow, Fault::kAsksMeanwhile, Fault::kSkipsAhead};
+constexpr Fault kFaults[]{Fault::kNoWindow, Fault::kAsksMeanwhile, Fault::kSkipsAhead,
+                          Fault::kOvertakes};
 constexpr size_t kSets{3};
 constexpr size_t kRows{5};
 constexpr uint64_t kCalls{150};
@@ -121,15 +124,19 @@ class Client {
   std::deque<uint64_t> to_send;
   std::string heard;
   bool lost{false};
+  std::set<uint64_t> kept;  // that have not left
   ReplyOrder order;
 
  private:
   void PassNext();
+  // What the own set has is carried out at once; its reply waits for those before it.
+  bool RunsBehind(const Channel& channel);
+  void Hear(std::string_view bytes, Lsn gate);
   void AskAgain();
   void Send(Channel* channel, uint64_t number);
   bool Note();
   ReplyOrder::Emit Emit() {
-    return [this](std::string_view bytes, bool) { heard += bytes; };
+    return [this](std::string_view bytes, bool, Lsn gate) { Hear(bytes, gate); };
   }
 
   World& world_;
@@ -268,6 +275,8 @@ class World final {
         client->lost ? expected.starts_with(client->heard) : expected == client->heard;
     if (!fits) failure = "replies are not those of the calls in their order";
     if (client->lost) return;
+    if (!client->kept.empty()) failure = "a kept reply has not left";
+    if (client->order.gate() != Lsn{}) failure = "a gate stays behind";
     for (const auto& [number, is_write] : writes)
       if (is_write && done[number] != 1) failure = fmt::format("{} was not done", number);
   }
@@ -374,6 +383,16 @@ void Client::PassNext() {
   const bool joins = beside && takes_beside_ && !order.has_back() &&
                      (!order.empty() || current_ == nullptr || !current_->calls().begun());
   if (under_way() && !behind && !joins) return;
+  if (joins && RunsBehind(*channel)) {
+    if (order.empty()) order.Begin(current_, current_->calls().size());
+    world_.Done(0, number);
+    const Lsn gate{1, number};
+    order.Keep(ReplyTo(number), gate);
+    kept.insert(number);
+    if (order.gate() != gate) world_.failure = "the newest gate is another one";
+    to_send.pop_front();
+    return;
+  }
   if (!world_.sets[*set]->entry.MayPass(*channel)) return;
   if (!under_way()) {
     takes_beside_ = beside;
@@ -386,6 +405,19 @@ void Client::PassNext() {
   }
   to_send.pop_front();
   Send(channel, number);
+}
+
+bool Client::RunsBehind(const Channel& channel) {
+  if (channel.set() != 0 || !under_way() || !world_.random.OneIn(2)) return false;
+  return channel.calls().empty() || world_.fault == Fault::kOvertakes;
+}
+
+// The gate of a kept reply stands before it, and nowhere else.
+void Client::Hear(std::string_view bytes, Lsn gate) {
+  heard += bytes;
+  const bool fits = gate == Lsn{} || bytes == ReplyTo(gate.seq);
+  if (!fits) world_.failure = fmt::format("the gate of {} is not before its reply", gate.seq);
+  if (kept.erase(gate.seq) != (gate == Lsn{} ? 0 : 1)) world_.failure = "a gate of nothing";
 }
 
 void Client::AskAgain() {
@@ -481,7 +513,7 @@ TEST_CASE("The end of a reply is found wherever it is cut", "[cluster]") {
 }
 
 TEST_CASE("Who answers something else than replies is told so", "[cluster]") {
-  const auto none = [](std::string_view, bool) {};
+  const auto none = [](std::string_view, bool, Lsn) {};
   class Nobody final : public CallClient {
    public:
     void OnReply(std::string_view, size_t, Lsn) override {}
@@ -506,7 +538,7 @@ TEST_CASE("Who answers something else than replies is told so", "[cluster]") {
   CHECK(!fresh()->GiveBack(&b, "*1\r\n$1\r\na\r\n*1\r\n$1\r\na\r\n"));
   CHECK(fresh()->GiveBack(&b, "*1\r\n$1\r\na\r\n"));
   std::string heard;
-  const auto hear = [&](std::string_view bytes, bool) { heard += bytes; };
+  const auto hear = [&](std::string_view bytes, bool, Lsn) { heard += bytes; };
   auto order = fresh();
   CHECK(order->Answer(&b, "$6\r\nbef", 0, hear));
   CHECK(order->Answer(&b, "ore\r\n", 1, hear));

@@ -4,6 +4,7 @@ server would have answered, in the order of the commands, whatever moves, stops 
 CELLAR_PIPELINE_ROUNDS: so many random pipelines each; CELLAR_MOVE_SECONDS: how long writers write.
 """
 
+import itertools
 import os
 import random
 import signal
@@ -261,6 +262,112 @@ class BesideTest(LoadCase):
             self.assertEqual(400, len(lines), f"round {number}")
             self.assertLessEqual({line.split()[0] for line in lines}, {b"+OK", b"-NOTABLE", b"-TRYAGAIN"})
             client.close()
+
+
+class OwnLogTest(LoadCase):
+    """What the entry carries out itself, of rows of its own set, waits for that set's log, behind replies of others."""
+
+    def setUp(self):
+        super().setUp()
+        self.begin(2, 3)
+        self.any().run("CLUSTER", "CONFIG", "SET", "tablet-balance", "no")
+        head = self.wait_leader(self.sets[0])
+        for row, to in (("a", 0), ("g", 0), ("m", 1), ("s", 1)):
+            if head.run("TABLET", "ROUTE", "t", row, "SURE")[1] != to:
+                self.move(row, to)
+
+    def read_all(self, client, requests):
+        """What comes until the connection ends, or so many lines."""
+        got = b""
+        while got.count(b"\r\n") < requests:
+            try:
+                piece = client.socket.recv(65536)
+            except ConnectionResetError:
+                break
+            if not piece:
+                break
+            got += piece
+        return got.split(b"\r\n")[:-1]
+
+    def test_nothing_is_told_that_the_own_set_has_not_agreed_to(self):
+        """The followers of the entry stand still, others take over, and what it had done alone is gone: whether its replies
+        wait for that alone, or for others before them, too; whether it gives up the lead or finds it gone."""
+        for number, (gives_up, front_waits) in enumerate(itertools.product([True, False], [True, False])):
+            with self.subTest(gives_up=gives_up, front_waits=front_waits):
+                self.lose_lead(f"round {number}", gives_up, front_waits)
+
+    def lose_lead(self, text, gives_up, front_waits):
+        entry, front = self.wait_leader(self.sets[0]), self.wait_leader(self.sets[1])
+        followers = [member for member in self.sets[0] if member is not entry]
+        self.wait_until(lambda: self.is_whole(self.sets[0]), "a member is missing")
+        client = Raw(entry.port)
+        self.addCleanup(client.close)
+        client.run([request("CPUT", "t", row, "f:x", "before") for row in ("a", "n")])
+        stopped = followers + ([front] if front_waits else [])
+        for each in stopped:
+            each.server.process.send_signal(signal.SIGSTOP)
+        rows = ["n", "a", "m", "b", "o", "g"]
+        client.socket.sendall(b"".join(request("CPUT", "t", row, "f:x", text) for row in rows))
+        if not front_waits:
+            self.wait_until(lambda: all(front.run("CGET", "t", row, "f:x") == text for row in "nmo"), "set 1 has not done it")
+            self.assertEqual(b"+OK\r\n", client.socket.recv(100))
+        if gives_up:  # it hears nothing of its followers
+            self.wait_until(lambda: entry.info("replication")["role"] != "master", "it leads on")
+        else:
+            time.sleep(0.2)  # it has the commands
+            entry.server.process.send_signal(signal.SIGSTOP)
+        for each in stopped:
+            each.server.process.send_signal(signal.SIGCONT)
+        self.wait_leader(followers)
+        entry.server.process.send_signal(signal.SIGCONT)
+        told = self.read_all(client, len(rows) - (not front_waits))
+        self.wait_leader(self.sets[0])
+        kept = [self.any().run("CGET", "t", row, "f:x") for row in "abg"]
+        # The second reply is of a row of the own set.
+        self.assertTrue(len(told) < (2 if front_waits else 1) or kept == [text] * 3, f"{told} and {kept}")
+
+    def test_a_planned_change_of_the_lead_is_not_noticed(self):
+        stop = threading.Event()
+        errors, counts = [], {}
+
+        def write(name):
+            rng = random.Random(f"{self.seed}/{name}")
+            client = None
+            rows = [f"{letter}-{name}" for letter in "abghmnst"]
+            counts[name] = dict.fromkeys(rows, 0)
+            while not stop.is_set():
+                client = client or redis.Redis(port=rng.choice(self.everyone).port, socket_timeout=40)
+                pipe = client.pipeline(transaction=False)
+                chosen = [rng.choice(rows) for _ in range(rng.choice([1, 5, 40]))]
+                for row in chosen:
+                    pipe.execute_command("CINCRBY", "t", row, "f:n", 1)
+                try:
+                    replies = pipe.execute(raise_on_error=False)
+                except redis.RedisError as error:
+                    return errors.append(repr(error))
+                for row, reply in zip(chosen, replies):
+                    counts[name][row] += 1
+                    if reply != counts[name][row]:
+                        return errors.append(f"{row}: {reply}, not {counts[name][row]}")
+                if rng.random() < 0.1:
+                    client.close()
+                    client = None
+        threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+        for each in threads:
+            each.start()
+        try:
+            for number in range(10):
+                members = self.sets[number % 2]
+                self.wait_until(lambda members=members: self.is_whole(members), "a member is missing")
+                leader = self.wait_leader(members)
+                leader.run("FAILOVER")
+                self.wait_until(lambda leader=leader, members=members: self.wait_leader(members) is not leader, "it leads on")
+        finally:
+            stop.set()
+            for each in threads:
+                each.join()
+        self.assertEqual([], errors, f"seed {self.seed}")
+        self.assertGreater(sum(sum(each.values()) for each in counts.values()), 100)
 
 
 class CountingWriter:

@@ -19,6 +19,7 @@
 #include "commands/catalog/command_keys.h"
 #include "commands/clients/set_users.h"
 #include "commands/cluster/cluster_part.h"
+#include "commands/cluster/row_place.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/session/session.h"
@@ -132,15 +133,18 @@ class RouteFinder {
   CommandRoute OfKey(const Table& table, std::string_view key, std::string_view row) const {
     const Tablets* const tablets = table.tablets();
     if (tablets == nullptr) return {};
-    if (tablets->Owns(key)) {
-      const Tablet* const tablet = tablets->Find(key);
-      return Set(sources_.own_set, tablet == nullptr ? 0 : tablet->epoch);
+    const KeyOwner owner = OwnerOfKey(table, key, {sources_.map, sources_.own_set, sources_.leads});
+    switch (owner.kind) {
+      case KeyOwner::Kind::kSet: {
+        if (owner.entry != nullptr) return Set(owner.set, owner.entry->epoch);
+        const Tablet* const tablet = tablets->Find(key);
+        return Set(owner.set, tablet == nullptr ? 0 : tablet->epoch);
+      }
+      case KeyOwner::Kind::kLost:
+        return {Kind::kLost, 0, 0, LostRowText(table.shown_name(), row, owner.set)};
+      case KeyOwner::Kind::kUnknown:
+        break;
     }
-    const MapEntry* const entry =
-        sources_.map == nullptr ? nullptr : sources_.map->FindTablet(table.id(), key);
-    if (entry != nullptr && IsLost(entry->set))
-      return {Kind::kLost, 0, 0, LostRowText(table.shown_name(), row, entry->set)};
-    if (entry != nullptr && !Contradicts(entry->set)) return Set(entry->set, entry->epoch);
     return Unknown(fmt::format("TRYAGAIN the map does not say who owns row {} of table {}",
                                Quote(row), Quote(table.shown_name())));
   }

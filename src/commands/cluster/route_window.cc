@@ -7,16 +7,16 @@
 
 namespace cellar {
 
-bool RouteWindow::Note(const CommandRoute& route, uint64_t map_version) {
-  if (route.table == nullptr) return false;
+bool RouteWindow::Note(const Table* table, uint64_t map_version) {
+  if (table == nullptr) return false;
   if (tables_.empty()) map_version_ = map_version;
   if (map_version != map_version_) return false;
-  const uint64_t id = route.table->id();
+  const uint64_t id = table->id();
   const auto found = std::find_if(tables_.begin(), tables_.end(),
-                                  [id](const OfTable& table) { return table.id == id; });
-  if (found != tables_.end()) return found->owned.get() == route.table->tablets();
+                                  [id](const OfTable& noted) { return noted.id == id; });
+  if (found != tables_.end()) return found->owned.get() == table->tablets();
   if (tables_.size() == kTablesMax) return false;
-  tables_.push_back({id, route.table->shared_tablets()});
+  tables_.push_back({id, table->shared_tablets()});
   return true;
 }
 

@@ -9,16 +9,18 @@
 #include <utility>
 #include <vector>
 
-#include "commands/cluster/command_route.h"
 #include "engine/table/tablets.h"
 
 namespace cellar {
 
+class Table;
+
 class RouteWindow {
  public:
-  // A route of one row, found now by a map of that version. Whether what is noted since Begin was
-  // found by the same, and it is noted, too. False also where it would be one of very many tables.
-  bool Note(const CommandRoute& route, uint64_t map_version);
+  // The place of a row of that table was found, now, by a map of that version. Whether what is
+  // noted since Begin was found by the same, and it is noted, too. False also where it is of no
+  // table, or would be one of very many.
+  bool Note(const Table* table, uint64_t map_version);
   // Nothing is under way.
   void Begin() { tables_.clear(); }
 

@@ -30,6 +30,17 @@ class CommandPassing {
     bool writes;
     bool reads;
   };
+  // The lane of commands of one row, of a session that nothing but other nodes may hinder: what
+  // Takes, Pass, HoldsBack, Lags and OnRunsHere come to for most of them, at once.
+  enum class Lane : uint8_t {
+    kHere,    // it is carried out here
+    kBehind,  // likewise, between BeginBehind and EndBehind: its reply leaves behind those of others
+    kPassed,  // it has been passed on
+    kNone,    // it goes by the long way
+  };
+  virtual Lane TakeLane(Session& session, const CommandEntry& command, Arguments args) = 0;
+  virtual void BeginBehind(Session& session) = 0;
+  virtual void EndBehind(Session& session) = 0;
   // Whether the command is passed on. Nothing happens.
   virtual bool Takes(const Session& session, const CommandEntry& command, Arguments args,
                      Doing doing) const = 0;

@@ -1,7 +1,8 @@
 // See dispatch.h.
-// A request goes through ExecuteInOrder, ExecuteFound, Admit if something may hinder it, Run and
-// Finish. A command of EXEC comes in by Call, since it was admitted when it was queued. A task is
-// left behind by Run and ends by StepTask, FinishTask and Finish.
+// A request goes through ExecuteInOrder, ExecuteFound, Admit if something may hinder it (or the
+// lane of commands of one row, if only other nodes may), Run and Finish. A command of EXEC comes in
+// by Call, since it was admitted when it was queued. A task is left behind by Run and ends by
+// StepTask, FinishTask and Finish.
 #include "commands/dispatch/dispatch.h"
 
 #include <fmt/format.h>
@@ -455,8 +456,8 @@ bool Dispatcher::MustWait(const Session& session, const CommandEntry& command) c
 CELLAR_INLINE bool Dispatcher::Unhindered(const Session& session) const {
   const auto memory_max = static_cast<uint64_t>(host_.services().config.maxmemory);
   return session.authenticated && !session.restricted && session.transaction == nullptr &&
-         session.pubsub == nullptr && !host_.loading() && !host_.asks_nodes() &&
-         !host_.writes_paused() && (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
+         session.pubsub == nullptr && !host_.loading() && !host_.writes_paused() &&
+         (memory_max == 0 || host_.memory_used_bytes() <= memory_max);
 }
 
 // The way in for all whom something may hinder (Unhindered). Null: the error, or QUEUED, has been
@@ -505,6 +506,7 @@ CommandEntry* Dispatcher::Admit(Session& session, CommandEntry* command, Argumen
   }
   const bool asks = host_.restrains_writes() && way != Way::kScattered;
   if (asks && !MayRead(session, *command)) return nullptr;
+  CELLAR_ASSERT(way == Way::kHere || passing_ != nullptr);
   *handler = way == Way::kScattered ? passing_->scatterer() : command->row->handler;
   // EXEC, DISCARD and their like run at once inside MULTI; anything else is queued.
   if (!queues) return command;
@@ -652,22 +654,59 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command,
   return end_cycles;
 }
 
+uint64_t Dispatcher::RunByCall(Session& session, CommandEntry& command, Arguments args,
+                               uint64_t begin_cycles, Outcome* outcome) {
+  return Run(session, command, command.row->handler, args, begin_cycles, outcome);
+}
+
 Outcome Dispatcher::Call(Session& session, CommandEntry& command, Arguments args) {
   Outcome outcome;
-  (void)Run(session, command, command.row->handler, args, CycleClock::Now(), &outcome);
+  (void)RunByCall(session, command, args, CycleClock::Now(), &outcome);
   return outcome;
+}
+
+// Only commands of one row have a lane, where nothing but other nodes may hinder them.
+bool Dispatcher::HasLane(const Session& session, const CommandEntry* command,
+                         Arguments args) const {
+  return command != nullptr && command->reach == CommandReach::kRow && host_.has_lane() &&
+         passing_ != nullptr && command->subcommands.empty() && Unhindered(session) &&
+         command->Takes(args.size());
+}
+
+CommandEntry* Dispatcher::FindWay(Session& session, CommandEntry* command, Arguments args,
+                                  uint64_t* begin_cycles, CommandHandler* handler) {
+  if (!HasLane(session, command, args)) return Admit(session, command, args, handler);
+  switch (passing_->TakeLane(session, *command, args)) {
+    case CommandPassing::Lane::kNone:
+      return Admit(session, command, args, handler);
+    case CommandPassing::Lane::kHere:
+      *handler = command->row->handler;
+      return command;
+    case CommandPassing::Lane::kPassed:
+      ++session.commands;
+      ++host_.services().stats.commands;
+      break;
+    case CommandPassing::Lane::kBehind:
+      passing_->BeginBehind(session);
+      *begin_cycles = RunByCall(session, *command, args, *begin_cycles, nullptr);
+      passing_->EndBehind(session);
+      break;
+  }
+  session.last_command = command;
+  return nullptr;
 }
 
 CELLAR_INLINE uint64_t Dispatcher::ExecuteFound(Session& session, CommandEntry* command,
                                                 Arguments args, uint64_t begin_cycles) {
   CommandHandler handler = nullptr;
   // One test lets the usual command through. Whatever does not pass it goes by the whole list of
-  // checks.
+  // checks, or has a lane of its own.
   if (command == nullptr || !command->subcommands.empty() || !Unhindered(session) ||
-      !command->Takes(args.size())) [[unlikely]] {
+      host_.asks_nodes() || !command->Takes(args.size())) [[unlikely]] {
     CommandHandler admitted = nullptr;
-    command = Admit(session, command, args, &admitted);
-    if (command == nullptr) return begin_cycles;
+    uint64_t cycles = begin_cycles;
+    command = FindWay(session, command, args, &cycles, &admitted);
+    if (command == nullptr) return cycles;
     handler = admitted;
   } else {
     handler = command->row->handler;

@@ -92,10 +92,19 @@ class Dispatcher {
   // When the handler ended.
   uint64_t ExecuteFound(Session& session, CommandEntry* command, Arguments args,
                         uint64_t begin_cycles);
+  // Of a command that something may hinder: Admit, or the lane of commands of one row. As Admit;
+  // null also where the lane has carried it out or passed it on. *begin_cycles: when the next one
+  // begins.
+  CommandEntry* FindWay(Session& session, CommandEntry* command, Arguments args,
+                        uint64_t* begin_cycles, CommandHandler* handler);
+  bool HasLane(const Session& session, const CommandEntry* command, Arguments args) const;
   // Runs the handler, which is the command's or stands in for it, and what goes with it, for Call
   // and ExecuteFound. When it ended. *outcome, if it is not null: what became of the command.
   uint64_t Run(Session& session, CommandEntry& command, CommandHandler handler, Arguments args,
                uint64_t begin_cycles, Outcome* outcome);
+  // Run, which is inlined where the usual command passes, with the command's own handler.
+  uint64_t RunByCall(Session& session, CommandEntry& command, Arguments args, uint64_t begin_cycles,
+                     Outcome* outcome);
   void Handle(CommandHandler handler, CommandContext& context);
   // With what the restricted user may do.
   void HandleRestricted(CommandHandler handler, CommandContext& context);
@@ -127,8 +136,8 @@ class Dispatcher {
   void FinishTask(Session& session, size_t position, uint64_t slice_cycles);
   // The task's user has lost rights: an error takes the place of the reply.
   void EndRevokedTask(Session& session);
-  // Nothing that a check of Admit asks about is the case, but for arity: it would let any command
-  // of the session run.
+  // Nothing that a check of Admit asks about is the case, but for arity and other nodes: it would
+  // let any command of the session run.
   bool Unhindered(const Session& session) const;
   // The checks, for a command that may be unknown. The command to run now, a container's subcommand
   // if it is one, and *handler what carries it out; null if it was refused or queued, or must wait.

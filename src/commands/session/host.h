@@ -120,6 +120,8 @@ class Host {
   }
   // Any of these.
   bool asks_nodes() const { return asks_nodes_; }
+  // Other nodes have something to do with commands, and it is nothing that refuses them all.
+  bool has_lane() const { return has_lane_; }
 
   // --- the end
   // Stops accepting, flushes, leaves with status 0 after this turn. An error: it does not.
@@ -153,6 +155,7 @@ class Host {
   void Fold() {
     restrains_writes_ = restrains_ || closed_;
     asks_nodes_ = routes_ || restrains_writes_ || awaits_cluster_;
+    has_lane_ = asks_nodes_ && !closed_ && !awaits_cluster_;
   }
 
   bool restrains_{false};
@@ -161,6 +164,7 @@ class Host {
   bool routes_{false};
   bool awaits_cluster_{false};
   bool asks_nodes_{false};
+  bool has_lane_{false};
 };
 
 }  // namespace cellar

@@ -243,6 +243,11 @@ void Connection::UpdateReading() {
   }
 }
 
+Lsn Connection::newest_gate() const {
+  const Lsn own = session.gates.empty() ? Lsn{} : session.gates.back().lsn;
+  return passed == nullptr ? own : std::max(own, passed->kept_gate());
+}
+
 size_t Connection::ReleasedBytes() const {
   if (session.gates.empty()) [[likely]]
     return session.output.size();

@@ -122,6 +122,8 @@ class Connection final : public SocketOwner {
   void GiveBack(std::string_view requests);
   // What was passed on for it has not all been answered.
   bool calls_under_way() const { return passed != nullptr && passed->under_way(); }
+  // The newest record that a reply to it waits for; Lsn{}: none waits.
+  Lsn newest_gate() const;
   // Asks the socket of one that is not read at the moment whether the client is still there.
   void LookForClient();
 

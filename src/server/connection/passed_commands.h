@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "cellar/lsn.h"
+
 namespace cellar {
 
 class PassedCommands {
@@ -17,6 +19,9 @@ class PassedCommands {
   // REQUIRES: under_way().
   virtual void BeginReply() = 0;
   virtual size_t memory_bytes() const = 0;
+  // The newest record of this node that replies depend on which wait for those of others; Lsn{}:
+  // there is none.
+  virtual Lsn kept_gate() const = 0;
 };
 
 }  // namespace cellar
