@@ -332,6 +332,28 @@ TEST_CASE("A reply begins ahead for a client that may have left, once, and only 
   CHECK(client.heard == "*1*unknown");
 }
 
+TEST_CASE("As much may be said in one turn as there are clients", "[command_link]") {
+  constexpr size_t kClients{EntryLink::kChannelsMax};
+  Pair pair;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (size_t i = 0; i < kClients; ++i) {
+    clients.push_back(std::make_unique<Client>());
+    pair.Ask(clients.back().get(), kCallTells);
+  }
+  pair.Turn();
+  for (const auto& client : clients) pair.entry.BeginReply(client.get());
+  pair.Turn();
+  for (const auto& client : clients) REQUIRE(client->heard == "*");
+  for (const auto& client : clients) pair.entry.Unblock(client.get(), UnblockHow::kTimeout);
+  pair.Turn();
+  pair.Turn();
+  for (const auto& client : clients) REQUIRE(client->heard == "*(1 unblocked)(wrote 101-101 of 101)");
+  for (const auto& client : clients) pair.entry.Leave(client.get());
+  pair.Turn();
+  CHECK(pair.owner.channels() == 0);
+  CHECK(pair.servants == 0);
+}
+
 TEST_CASE("What runs at the owner ends when its client leaves", "[command_link]") {
   Pair pair;
   Client other;

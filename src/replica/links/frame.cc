@@ -34,6 +34,9 @@ size_t BodyBytesMax(FrameKind kind) {
     case FrameKind::kCancel:
     case FrameKind::kCredit:
     case FrameKind::kMessage:
+    case FrameKind::kBegin:
+    case FrameKind::kWrote:
+    case FrameKind::kUnblock:
       return kFrameBytesMax - kLengthMin;
     case FrameKind::kInstall:
       return 2 << 20;  // it names the set's members and users
