@@ -14,17 +14,24 @@ namespace {
 // Early splits, and what is not worth a move: parts of split_bytes.
 constexpr uint64_t kEarlyPart{16};
 constexpr uint64_t kTinyPart{64};
+// What is less, in permille of a core, is not worth a move or a split. A set with so many tablets
+// is not cut any finer for its load.
+constexpr uint64_t kLoadWorthIt{50};
+constexpr size_t kLoadTabletsMax{1'000};
 
 class Planner {
  public:
   explicit Planner(const BalanceInput& input) : input_(input) {
     for (const BalanceInput::Set& set : input.sets) {
       sets_[set.number] = &set;
-      bytes_[set.number] = 0;
+      bytes_[set.number] = loads_[set.number] = 0;
       moving_[set.number] = set.moving;
     }
-    for (const BalanceInput::Tablet& tablet : input.tablets)
-      if (bytes_.contains(tablet.to)) bytes_[tablet.to] += tablet.bytes;
+    for (const BalanceInput::Tablet& tablet : input.tablets) {
+      if (!bytes_.contains(tablet.to)) continue;
+      bytes_[tablet.to] += tablet.bytes;
+      loads_[tablet.to] += tablet.load;
+    }
     taken_.resize(input.tablets.size());
     // The largest first; of equal ones that which stands first.
     order_.resize(input.tablets.size());
@@ -39,6 +46,7 @@ class Planner {
     if (!input_.spreads) return std::move(steps_);
     Relieve();
     Split();
+    if (input_.by_load) SpreadLoad();
     Spread();
     return std::move(steps_);
   }
@@ -70,10 +78,13 @@ class Planner {
     const BalanceInput::Tablet& tablet = At(i);
     bytes_[tablet.set] -= std::min(bytes_[tablet.set], tablet.bytes);
     bytes_[to] += tablet.bytes;
+    loads_[tablet.set] -= std::min(loads_[tablet.set], tablet.load);
+    loads_[to] += tablet.load;
     ++moving_[tablet.set];
     ++moving_[to];
     taken_[i] = true;
-    steps_.push_back({BalanceStep::Kind::kMove, i, to, std::move(reason)});
+    steps_.push_back(
+        {.kind = BalanceStep::Kind::kMove, .tablet = i, .to = to, .reason = std::move(reason)});
   }
 
   void Drain() {
@@ -107,12 +118,101 @@ class Planner {
       if (tablet.bytes <= input_.split_bytes && !early) continue;
       taken_[i] = true;
       ++counts[tablet.table_id];
-      steps_.push_back({BalanceStep::Kind::kSplit, i, 0,
-                        fmt::format("it has {} bytes", tablet.bytes) +
-                            (early ? fmt::format(", and its table {} tablets for {} sets",
-                                                 counts[tablet.table_id] - 1, sets_.size())
-                                   : std::string())});
+      steps_.push_back({.kind = BalanceStep::Kind::kSplit,
+                        .tablet = i,
+                        .reason = fmt::format("it has {} bytes", tablet.bytes) +
+                                  (early ? fmt::format(", and its table {} tablets for {} sets",
+                                                       counts[tablet.table_id] - 1, sets_.size())
+                                         : std::string())});
     }
+  }
+
+  // What takes most and least of those that can be told.
+  struct Ends {
+    uint64_t most{0};
+    uint64_t least{0};
+    uint64_t mean{0};
+    bool may{false};  // there are two of them
+  };
+  Ends EndsOf(const std::map<uint64_t, uint64_t>& shares) const {
+    Ends ends;
+    uint64_t total = 0;
+    size_t count = 0;
+    for (const auto& [number, set] : sets_) {
+      if (set->draining || !set->answers) continue;
+      const auto found = shares.find(number);
+      const uint64_t share = found == shares.end() ? 0 : found->second;
+      total += share;
+      if (count == 0 || share > shares.at(ends.most)) ends.most = number;
+      if (count == 0 || share < shares.at(ends.least)) ends.least = number;
+      ++count;
+    }
+    ends.may = count > 1 && ends.most != ends.least;
+    if (count > 0) ends.mean = total / count;
+    return ends;
+  }
+
+  void SpreadLoad() {
+    while (SpreadLoadOne()) {
+    }
+  }
+  bool SpreadLoadOne() {
+    const Ends ends = EndsOf(loads_);
+    const uint64_t most = loads_[ends.most];
+    const uint64_t least = loads_[ends.least];
+    const bool uneven = ends.may && sets_.at(ends.most)->busy && most >= kLoadWorthIt &&
+                        (most - ends.mean) * 100 > ends.mean * kLoadSpreadPercent;
+    if (!uneven || !Rests(ends.most) || !Rests(ends.least)) return false;
+    const uint64_t apart = most - least;
+    std::optional<size_t> best;
+    uint64_t best_apart = apart - std::min(apart, ends.mean / 10);
+    for (size_t i = 0; i < input_.tablets.size(); ++i) {
+      const uint64_t load = At(i).load;
+      if (At(i).set != ends.most || !MayMove(i) || At(i).rests || load == 0 || load >= apart)
+        continue;
+      const uint64_t then = 2 * load > apart ? 2 * load - apart : apart - 2 * load;
+      if (then >= best_apart || !HasRoom(ends.least, At(i).bytes)) continue;
+      best = i;
+      best_apart = then;
+    }
+    if (!best) {
+      SplitForLoad(ends.most);
+      return false;
+    }
+    Move(*best, ends.least,
+         fmt::format("rows of set {} take {} % of a core, of set {} {} %, of the tablet {} %",
+                     ends.most, most / 10, ends.least, least / 10, At(*best).load / 10));
+    steps_.back().for_load = true;
+    return true;
+  }
+
+  // The hottest tablet of it that can be becomes two.
+  void SplitForLoad(uint64_t set) {
+    std::optional<size_t> hottest;
+    size_t tablets = 0;
+    for (size_t i = 0; i < input_.tablets.size(); ++i) {
+      const BalanceInput::Tablet& tablet = At(i);
+      if (tablet.set != set) continue;
+      ++tablets;
+      const bool may = !taken_[i] && !tablet.moves && !tablet.fixed && !tablet.whole &&
+                       tablet.load >= kLoadWorthIt && tablet.load_middle >= tablet.tablet.begin &&
+                       !tablet.load_middle.empty();
+      if (may && (!hottest || tablet.load > At(*hottest).load)) hottest = i;
+    }
+    if (!hottest || tablets >= kLoadTabletsMax) return;
+    const BalanceInput::Tablet& tablet = At(*hottest);
+    const bool is_row = tablet.top_percent > 50;
+    if (!is_row && tablet.load_middle == tablet.tablet.begin) return;
+    if (!is_row) taken_[*hottest] = true;
+    const std::string reason =
+        is_row ? fmt::format("it has {} % of what its tablet takes, {} % of a core",
+                             tablet.top_percent, tablet.load / 10)
+               : fmt::format("its rows take {} % of a core", tablet.load / 10);
+    steps_.push_back({.kind = is_row ? BalanceStep::Kind::kHotRow : BalanceStep::Kind::kSplit,
+                      .tablet = *hottest,
+                      .to = 0,
+                      .for_load = true,
+                      .reason = reason});
   }
 
   void Spread() {
@@ -120,44 +220,40 @@ class Planner {
     }
   }
   bool SpreadOne() {
-    uint64_t total = 0;
-    size_t count = 0;
-    std::optional<uint64_t> most;
-    std::optional<uint64_t> least;
-    for (const auto& [number, set] : sets_) {
-      if (set->draining || !set->answers) continue;
-      total += bytes_[number];
-      ++count;
-      if (!most || bytes_[number] > bytes_[*most]) most = number;
-      if (!least || bytes_[number] < bytes_[*least]) least = number;
-    }
-    if (count < 2 || *most == *least || !Rests(*most) || !Rests(*least)) return false;
-    const uint64_t mean = total / count;
-    const uint64_t above = bytes_[*most] - std::min(bytes_[*most], mean);
-    const uint64_t below = mean - std::min(mean, bytes_[*least]);
+    const auto [most, least, mean, may] = EndsOf(bytes_);
+    if (!may || !Rests(most) || !Rests(least)) return false;
+    const uint64_t above = bytes_[most] - std::min(bytes_[most], mean);
+    const uint64_t below = mean - std::min(mean, bytes_[least]);
     const uint64_t worst = std::max(above, below);
     if (worst * 100 <= mean * kSpreadPercent || worst <= input_.split_bytes / kTinyPart)
       return false;
     // What makes both the most equal, and by more than a twentieth of the mean.
-    const uint64_t apart = bytes_[*most] - bytes_[*least];
+    const uint64_t apart = bytes_[most] - bytes_[least];
     std::optional<size_t> best;
     uint64_t best_apart = apart - std::min(apart, mean / 20);
     for (const size_t i : order_) {
       const uint64_t bytes = At(i).bytes;
-      if (At(i).set != *most || !MayMove(i) || bytes == 0 || bytes >= apart) continue;
+      const bool may_go = At(i).set == most && MayMove(i) && !At(i).rests && !IsTooHot(i, least);
+      if (!may_go || bytes == 0 || bytes >= apart) continue;
       const uint64_t then = 2 * bytes > apart ? 2 * bytes - apart : apart - 2 * bytes;
-      if (then >= best_apart || !HasRoom(*least, bytes)) continue;
+      if (then >= best_apart || !HasRoom(least, bytes)) continue;
       best = i;
       best_apart = then;
     }
     if (!best) {
-      SplitFor(*most);
+      SplitFor(most);
       return false;
     }
-    Move(*best, *least,
-         fmt::format("set {} has {} bytes, set {} {}", *most, bytes_[*most], *least,
-                     bytes_[*least]));
+    Move(*best, least,
+         fmt::format("set {} has {} bytes, set {} {}", most, bytes_[most], least, bytes_[least]));
     return true;
+  }
+  // What makes bytes even must not make loads uneven.
+  bool IsTooHot(size_t i, uint64_t to) const {
+    const uint64_t load = At(i).load;
+    if (!input_.by_load || load < kLoadWorthIt) return false;
+    const uint64_t mean = EndsOf(loads_).mean;
+    return loads_.at(to) + load > mean + mean * kLoadSpreadPercent / 100;
   }
 
   // No tablet of it is small enough to make anything more even: its largest becomes two.
@@ -169,9 +265,10 @@ class Planner {
                        tablet.bytes > input_.split_bytes / kEarlyPart;
       if (!may) continue;
       taken_[i] = true;
-      steps_.push_back(
-          {BalanceStep::Kind::kSplit, i, 0,
-           fmt::format("it has {} bytes, too many to make the sets more even", tablet.bytes)});
+      steps_.push_back({.kind = BalanceStep::Kind::kSplit,
+                        .tablet = i,
+                        .reason = fmt::format(
+                            "it has {} bytes, too many to make the sets more even", tablet.bytes)});
       return;
     }
   }
@@ -179,6 +276,7 @@ class Planner {
   const BalanceInput& input_;
   std::map<uint64_t, const BalanceInput::Set*> sets_;
   std::map<uint64_t, uint64_t> bytes_;  // as they will be
+  std::map<uint64_t, uint64_t> loads_;  // likewise
   std::map<uint64_t, uint64_t> moving_;
   std::vector<bool> taken_;
   std::vector<size_t> order_;

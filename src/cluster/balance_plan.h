@@ -5,9 +5,14 @@
 //   full    beyond kFullPercent of its memory a set gives its largest tablets away
 //   split   a tablet of more than split_bytes; of a table that has fewer than two for each set, of
 //           a sixteenth of that
+//   load    from a set that is busy, and takes more than kLoadSpreadPercent above the mean for rows
+//           of its tablets, to the one that takes least, if the move makes it less; where no tablet
+//           is small enough for that, its hottest is split where half of that is before; if one row
+//           has more than half of it, that is told and nothing is done
 //   spread  from the set that has most to the one that has least, while that has more than
 //           kSpreadPercent above the mean, and the move makes it less; where no tablet is small
-//           enough for that, its largest is split, down to a sixteenth of split_bytes
+//           enough for that, its largest is split, down to a sixteenth of split_bytes. None that
+//           has moved for its load a while ago, nor one that would make loads uneven
 //
 // A pure function of what the sets have reported: the same reports give the same plan.
 #pragma once
@@ -29,6 +34,7 @@ struct BalanceInput {
     bool answers{false};  // what it has is known
     uint64_t maxmemory{0};
     uint64_t moving{0};  // jobs that it takes part in
+    bool busy{false};    // its leader's loop has been for some seconds
   };
   struct Tablet {
     uint64_t table_id{0};
@@ -37,6 +43,10 @@ struct BalanceInput {
     uint64_t to{0};  // of one that moves, where to; else `set`
     uint64_t bytes{0};
     std::string middle{};
+    uint64_t load{0};  // permille of a core, about, as all of these
+    std::string load_middle{};
+    uint64_t top_percent{0};
+    bool rests{false};  // it has moved for its load not long ago, and does not again
     bool moves{false};
     bool fixed{false};  // it stays where it is
     bool whole{false};  // its table is not split
@@ -46,18 +56,22 @@ struct BalanceInput {
   uint64_t split_bytes{256 << 20};
   uint64_t moves_max{2};  // of a set
   bool spreads{true};     // else tablets move for draining alone
+  bool by_load{true};
 };
 
 struct BalanceStep {
-  enum class Kind : uint8_t { kMove, kSplit };
+  enum class Kind : uint8_t { kMove, kSplit, kHotRow };
   Kind kind{Kind::kMove};
   size_t tablet{0};  // of the input's
   uint64_t to{0};    // kMove
+  bool for_load{false};
   std::string reason{};
 };
 
 inline constexpr uint64_t kFullPercent{85};
 inline constexpr uint64_t kSpreadPercent{10};
+inline constexpr uint64_t kLoadSpreadPercent{20};
+inline constexpr uint64_t kBusyPercent{60};  // of a core
 
 // Steps that can be taken beside each other. O(sets * tablets).
 std::vector<BalanceStep> PlanBalance(const BalanceInput& input);

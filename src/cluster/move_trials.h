@@ -49,6 +49,8 @@ class MoveTrials {
   }
   // In place of the time after which a job that comes no further is cancelled.
   std::optional<int64_t> patience_micros{};
+  // In place of kBusyPercent (balance_plan.h).
+  std::optional<uint64_t> busy_percent{};
 
  private:
   std::optional<Step> stop_at_;

@@ -47,6 +47,7 @@ void CommandLinks::UpdateRoutes() {
   host_.SetAwaitsCluster(awaits);
   if (routes == host_.routes()) return;
   host_.SetRoutes(routes);
+  host_.dispatcher().sampler().Restart();
   OnRoleChanged();
 }
 

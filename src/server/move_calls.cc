@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "cluster/call_frames.h"
 #include "commands/cluster/reply_reader.h"
+#include "commands/cluster/tablet_loads.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "replica/replication.h"
@@ -43,7 +44,10 @@ MoveAnswer Answer(Host& host, const MoveStep& step) {
   const bool is_own = cluster.active() && step.cluster_id == cluster.cluster_id;
   if (is_own && step.kind == MoveStep::Kind::kSizes) {
     MoveAnswer answer;
-    EncodeTabletSizes(TabletSizesOf(store.engine()), &answer.text);
+    std::vector<TabletSize> sizes = TabletSizesOf(store.engine());
+    const bool loads = step.job == kSizesAndLoads;
+    if (loads) AddTabletLoads(host, &sizes);
+    EncodeTabletSizes(sizes, loads, &answer.text);
     return answer;
   }
   if (is_own && step.kind == MoveStep::Kind::kSplit) return AnswerSplit(store, step);

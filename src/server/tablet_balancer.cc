@@ -25,6 +25,9 @@ void TabletBalancer::Stop() {
   for (const uint64_t ticket : splits_) calls_.Forget(ticket);
   splits_.clear();
   sizes_.clear();
+  busy_micros_.clear();
+  moved_.clear();
+  told_.clear();
   asking_ = false;
   next_micros_ = now() + kRoundMicros;
 }
@@ -58,7 +61,7 @@ void TabletBalancer::Ask() {
   MoveStep step;
   step.kind = MoveStep::Kind::kSizes;
   step.cluster_id = host_.store().engine().cluster().cluster_id;
-  step.job = 1;  // none: a step has one
+  step.job = kSizesAndLoads;
   for (const MapTables::SetRow& set : host_.services().cluster_map.Sets(host_.store()))
     asked_[set.number] = {.ticket = calls_.Ask(set.number, step)};
 }
@@ -101,13 +104,44 @@ const TabletSize* TabletBalancer::SizeOf(uint64_t table_id, std::string_view beg
   return found == sizes_.end() ? nullptr : &found->second;
 }
 
+bool TabletBalancer::IsBusy(uint64_t set, uint64_t load_percent) {
+  if (load_percent < host_.services().move_trials.busy_percent.value_or(kBusyPercent)) {
+    busy_micros_.erase(set);
+    return false;
+  }
+  const auto since = busy_micros_.try_emplace(set, now()).first;
+  return now() - since->second >= kBusyMicros;
+}
+
+void TabletBalancer::AddLoad(const TabletSize* size, BalanceInput::Tablet* tablet) {
+  if (size != nullptr) {
+    tablet->load = size->load;
+    tablet->load_middle = size->load_middle;
+    tablet->top_percent = size->top_percent;
+  }
+  const auto moved = moved_.find({tablet->table_id, tablet->tablet.begin});
+  if (moved == moved_.end()) return;
+  tablet->rests = true;
+  if (now() - moved->second.micros < kRampMicros)
+    tablet->load = std::max(tablet->load, moved->second.load);
+}
+
+void TabletBalancer::DropOld() {
+  std::erase_if(moved_,
+                [this](const auto& each) { return now() - each.second.micros >= kRestMicros; });
+  std::erase_if(told_, [this](const auto& each) { return now() - each.second >= kRestMicros; });
+}
+
 BalanceInput TabletBalancer::MakeInput() {
+  DropOld();
   Store& store = host_.store();
   Services& services = host_.services();
   BalanceInput input;
   input.split_bytes = Option("tablet-split-bytes");
   input.moves_max = Option("tablet-moves");
-  input.spreads = OptionText("tablet-balance") != "no";
+  const std::string balance = OptionText("tablet-balance");
+  input.spreads = balance != "no";
+  input.by_load = balance == "yes";
   sizes_.clear();
   std::map<uint64_t, BalanceInput::Set> sets;
   for (const MapTables::SetRow& row : services.cluster_map.Sets(store)) {
@@ -115,8 +149,9 @@ BalanceInput TabletBalancer::MakeInput() {
     set = {.number = row.number, .draining = row.draining};
     const auto asked = asked_.find(row.number);
     set.answers = asked != asked_.end() && asked->second.sizes.has_value();
-    if (const ClusterSet* known = services.cluster_view.sets.Find(row.number); known != nullptr)
-      set.maxmemory = known->maxmemory;
+    const ClusterSet* const known = services.cluster_view.sets.Find(row.number);
+    if (known != nullptr) set.maxmemory = known->maxmemory;
+    set.busy = IsBusy(row.number, known == nullptr ? 0 : known->load);
     if (!set.answers) continue;
     for (const TabletSize& size : *asked->second.sizes) sizes_[{size.table_id, size.begin}] = size;
   }
@@ -140,10 +175,12 @@ BalanceInput TabletBalancer::MakeInput() {
       tablet.set = tablet.to = entry.set;
       tablet.fixed = table->fixed();
       tablet.whole = table->schema().placement.whole;
-      if (const TabletSize* const size = SizeOf(id, entry.begin); size != nullptr) {
+      const TabletSize* const size = SizeOf(id, entry.begin);
+      if (size != nullptr) {
         tablet.bytes = size->bytes;
         tablet.middle = size->middle;
       }
+      AddLoad(size, &tablet);
       if (const MoveJob* job = services.move_jobs.Of(store, id, tablet.tablet); job != nullptr) {
         tablet.moves = true;
         tablet.to = job->to;
@@ -159,30 +196,55 @@ void TabletBalancer::Carry(const BalanceInput& input, const BalanceStep& step) {
   const Table* const table = store.TableById(tablet.table_id);
   if (table == nullptr) return;
   const std::string name = table->keyspace() + "/" + table->name();
-  if (step.kind == BalanceStep::Kind::kMove) {
-    MoveJob job;
-    job.table_id = tablet.table_id;
-    job.table = name;
-    job.tablet = tablet.tablet;
-    job.from = tablet.set;
-    job.to = step.to;
-    job.why = step.reason;
-    const Result<uint64_t> ordered = host_.services().move_jobs.Order(store, std::move(job));
-    if (!ordered.ok())
-      Log(LogSeverity::kVerbose, "A move is not ordered: " + ordered.status().text());
-    return;
+  const TabletName key{tablet.table_id, tablet.tablet.begin};
+  switch (step.kind) {
+    case BalanceStep::Kind::kMove:
+      if (Order(tablet, step, name) && step.for_load) moved_[key] = {now(), tablet.load};
+      return;
+    case BalanceStep::Kind::kSplit:
+      // What is left of it takes half of what it took.
+      if (const auto moved = moved_.find(key); moved != moved_.end()) moved->second.load /= 2;
+      return Split(tablet, step, name);
+    case BalanceStep::Kind::kHotRow:
+      if (!told_.try_emplace(key, now()).second) return;
+      (void)MoveJobs::Tell(
+          store,
+          fmt::format("hot row {} of {}", Quote(TabletBoundText(*table, tablet.load_middle)), name),
+          step.reason);
+      return;
   }
+}
+
+bool TabletBalancer::Order(const BalanceInput::Tablet& tablet, const BalanceStep& step,
+                           std::string name) {
+  MoveJob job;
+  job.table_id = tablet.table_id;
+  job.table = std::move(name);
+  job.tablet = tablet.tablet;
+  job.from = tablet.set;
+  job.to = step.to;
+  job.why = step.reason;
+  const Result<uint64_t> ordered = host_.services().move_jobs.Order(host_.store(), std::move(job));
+  if (!ordered.ok())
+    Log(LogSeverity::kVerbose, "A move is not ordered: " + ordered.status().text());
+  return ordered.ok();
+}
+
+void TabletBalancer::Split(const BalanceInput::Tablet& tablet, const BalanceStep& step,
+                           const std::string& name) {
+  Store& store = host_.store();
+  const Table* const table = store.TableById(tablet.table_id);
+  const std::string& at = step.for_load ? tablet.load_middle : tablet.middle;
   MoveStep split;
   split.kind = MoveStep::Kind::kSplit;
   split.cluster_id = store.engine().cluster().cluster_id;
   split.job = 1;
   split.out.table_id = tablet.table_id;
   split.out.tablet = tablet.tablet;
-  split.ops = tablet.middle;
+  split.ops = at;
   splits_.push_back(calls_.Ask(tablet.set, split));
   (void)MoveJobs::Tell(
-      store, fmt::format("split {} at {}", name, Quote(TabletBoundText(*table, tablet.middle))),
-      step.reason);
+      store, fmt::format("split {} at {}", name, Quote(TabletBoundText(*table, at))), step.reason);
   Hurry();
 }
 

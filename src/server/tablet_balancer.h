@@ -38,6 +38,12 @@ class TabletBalancer {
   static constexpr int64_t kRoundMicros{5'000'000};
   static constexpr int64_t kHurryMicros{300'000};
   static constexpr int64_t kAnswerMicros{2'000'000};
+  // A set is busy once it has been for so long.
+  static constexpr int64_t kBusyMicros{5'000'000};
+  // What has moved for its load takes there what it took before, until that is known; and does not
+  // move again for its load, nor is a hot row told again, for longer.
+  static constexpr int64_t kRampMicros{15'000'000};
+  static constexpr int64_t kRestMicros{600'000'000};
 
   struct Asked {
     uint64_t ticket{0};
@@ -50,16 +56,28 @@ class TabletBalancer {
   uint64_t Option(std::string_view name) const;
   std::string OptionText(std::string_view name) const;
   void Carry(const BalanceInput& input, const BalanceStep& step);
+  bool Order(const BalanceInput::Tablet& tablet, const BalanceStep& step, std::string name);
+  void Split(const BalanceInput::Tablet& tablet, const BalanceStep& step, const std::string& name);
+  bool IsBusy(uint64_t set, uint64_t load_percent);
+  void AddLoad(const TabletSize* size, BalanceInput::Tablet* tablet);
+  void DropOld();
 
   Host& host_;
   MoveCalls& calls_;
   bool asking_{false};
   int64_t next_micros_{0};
   int64_t asked_micros_{0};
-  std::map<uint64_t, Asked> asked_;  // by set
-  // Of tables by id and begin, as told in the last round.
-  std::map<std::pair<uint64_t, std::string>, TabletSize> sizes_;
-  std::vector<uint64_t> splits_;  // tickets
+  std::map<uint64_t, Asked> asked_;                     // by set
+  using TabletName = std::pair<uint64_t, std::string>;  // table id and begin
+  std::map<TabletName, TabletSize> sizes_;              // as told in the last round
+  std::map<uint64_t, int64_t> busy_micros_;             // sets: since then
+  struct Moved {
+    int64_t micros;  // when it was ordered
+    uint64_t load;   // then
+  };
+  std::map<TabletName, Moved> moved_;   // for their load
+  std::map<TabletName, int64_t> told_;  // of a hot row, then
+  std::vector<uint64_t> splits_;        // tickets
 };
 
 }  // namespace cellar

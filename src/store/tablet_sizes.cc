@@ -17,14 +17,6 @@ constexpr uint64_t kSizeParts{256};
 constexpr uint64_t kSizePartsOfAll{1'024};
 constexpr uint64_t kPartBytesMin{32 << 10};
 
-// A tablet may begin there: between groups of a COLOCATE.
-std::string BoundOf(const TableSchema& schema, const std::string& key) {
-  const uint32_t components = schema.placement.colocate;
-  if (components == 0) return key;
-  const size_t bytes = schema.key.ComponentsSize(key, components);
-  return bytes == 0 ? std::string() : key.substr(0, bytes);
-}
-
 void AddSizes(const Table& table, uint64_t bytes_of_all, std::vector<TabletSize>* sizes) {
   const std::vector<Tablet>& tablets = table.tablets()->list();
   const uint64_t bytes = table.memory_bytes();
@@ -47,7 +39,7 @@ void AddSizes(const Table& table, uint64_t bytes_of_all, std::vector<TabletSize>
     // Between two keys there is one part, so that a tablet without one has less than that.
     size.bytes = bytes / (keys.size() + 1) * (count + (tablets.size() == 1 ? 1 : 0)) +
                  (count == 0 ? bytes / (keys.size() + 1) / 2 : 0);
-    if (count > 1) size.middle = BoundOf(table.schema(), *(first + (last - first) / 2));
+    if (count > 1) size.middle = TabletBoundOf(table.schema(), *(first + (last - first) / 2));
     if (size.middle <= tablet.begin) size.middle.clear();
     sizes->push_back(std::move(size));
   }
@@ -55,7 +47,14 @@ void AddSizes(const Table& table, uint64_t bytes_of_all, std::vector<TabletSize>
 
 }  // namespace
 
-void EncodeTabletSizes(const std::vector<TabletSize>& sizes, std::string* to) {
+std::string TabletBoundOf(const TableSchema& schema, const std::string& key) {
+  const uint32_t components = schema.placement.colocate;
+  if (components == 0) return key;
+  const size_t bytes = schema.key.ComponentsSize(key, components);
+  return bytes == 0 ? std::string() : key.substr(0, bytes);
+}
+
+void EncodeTabletSizes(const std::vector<TabletSize>& sizes, bool loads, std::string* to) {
   PutVarint64(to, sizes.size());
   for (const TabletSize& size : sizes) {
     PutVarint64(to, size.table_id);
@@ -64,6 +63,12 @@ void EncodeTabletSizes(const std::vector<TabletSize>& sizes, std::string* to) {
     PutLengthPrefixed(to, size.middle);
   }
   for (const TabletSize& size : sizes) PutVarint64(to, size.rows);
+  if (!loads) return;
+  for (const TabletSize& size : sizes) {
+    PutVarint64(to, size.load);
+    PutLengthPrefixed(to, size.load_middle);
+    PutVarint64(to, size.top_percent);
+  }
 }
 
 bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes) {
@@ -84,6 +89,14 @@ bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes) {
   if (from.empty()) return true;
   for (TabletSize& size : *sizes)
     if (!GetVarint64(&from, &size.rows)) return false;
+  if (from.empty()) return true;
+  for (TabletSize& size : *sizes) {
+    std::string_view middle;
+    if (!GetVarint64(&from, &size.load) || !GetLengthPrefixed(&from, &middle) ||
+        !GetVarint64(&from, &size.top_percent))
+      return false;
+    size.load_middle = middle;
+  }
   return from.empty();
 }
 

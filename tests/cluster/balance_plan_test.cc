@@ -1,6 +1,8 @@
 // Which tablets are to move, by what the sets have.
 #include "cluster/balance_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
@@ -8,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "heat/load_samples.h"
 #include "store/tablet_sizes.h"
 
 namespace cellar {
@@ -29,32 +32,36 @@ BalanceInput::Tablet TabletAt(uint64_t table, std::string begin, uint64_t set, u
   return tablet;
 }
 
+// The other half of a tablet that was split, of its bytes.
+BalanceInput::Tablet HalfOf(BalanceInput::Tablet* tablet) {
+  BalanceInput::Tablet half = *tablet;
+  half.tablet.begin = tablet->middle;
+  half.middle = half.tablet.begin + "m";
+  half.bytes = tablet->bytes / 2;
+  tablet->bytes -= half.bytes;
+  tablet->middle = tablet->tablet.begin + "a";
+  return half;
+}
+
 // All that a plan says is done at once, and so on until there is nothing more to do.
+// NOLINTNEXTLINE(readability-function-size): what CHECK and REQUIRE are made of.
 size_t Settle(BalanceInput* input, size_t rounds_max) {
   size_t done = 0;
   for (size_t round = 0; round < rounds_max; ++round) {
     const std::vector<BalanceStep> steps = PlanBalance(*input);
     CHECK(steps.size() == PlanBalance(*input).size());
     if (steps.empty()) return done;
-    std::vector<BalanceInput::Tablet> fresh;
     for (const BalanceStep& step : steps) {
       BalanceInput::Tablet& tablet = input->tablets[step.tablet];
-      CHECK_FALSE(step.reason.empty());
+      const bool is_told = !step.reason.empty() && step.to != tablet.set;
       ++done;
-      if (step.kind == BalanceStep::Kind::kMove) {
-        REQUIRE(step.to != tablet.set);
-        tablet.set = tablet.to = step.to;
+      if (step.kind == BalanceStep::Kind::kSplit) {
+        input->tablets.push_back(HalfOf(&tablet));
         continue;
       }
-      BalanceInput::Tablet half = tablet;
-      half.tablet.begin = tablet.middle;
-      half.middle = half.tablet.begin + "m";
-      half.bytes = tablet.bytes / 2;
-      tablet.bytes -= half.bytes;
-      tablet.middle = tablet.tablet.begin + "a";
-      fresh.push_back(std::move(half));
+      REQUIRE(is_told);
+      tablet.set = tablet.to = step.to;
     }
-    for (auto& each : fresh) input->tablets.push_back(std::move(each));
   }
   FAIL("it does not come to rest");
   return done;
@@ -164,7 +171,7 @@ TEST_CASE("sizes survive their bytes", "[balance]") {
   const std::vector<TabletSize> sizes{{1, "", 7, 300, "m"},
                                       {2, std::string("a\0b", 3), UINT64_MAX, 4, ""}};
   std::string bytes;
-  EncodeTabletSizes(sizes, &bytes);
+  EncodeTabletSizes(sizes, false, &bytes);
   std::vector<TabletSize> read;
   REQUIRE(DecodeTabletSizes(bytes, &read));
   CHECK(read == sizes);
@@ -177,6 +184,241 @@ TEST_CASE("sizes survive their bytes", "[balance]") {
   REQUIRE(DecodeTabletSizes(std::string_view(bytes).substr(0, without_rows), &read));
   CHECK(read[0].bytes == 7);
   CHECK(read[0].rows == 0);
+}
+
+TEST_CASE("loads survive their bytes, where they are asked for", "[balance]") {
+  std::vector<TabletSize> sizes{{1, "", 7, 300, "m"}, {2, "k", 1, 4, ""}};
+  sizes[0].load = 990;
+  sizes[0].load_middle = "hot";
+  sizes[0].top_percent = 51;
+  sizes[1].load = UINT64_MAX;
+  std::string bytes;
+  EncodeTabletSizes(sizes, true, &bytes);
+  std::string without;
+  EncodeTabletSizes(sizes, false, &without);
+  REQUIRE(bytes.starts_with(without));
+  std::vector<TabletSize> read;
+  REQUIRE(DecodeTabletSizes(bytes, &read));
+  CHECK(read == sizes);
+  REQUIRE(DecodeTabletSizes(without, &read));
+  CHECK(read[0].load == 0);
+  for (size_t cut = without.size() + 1; cut < bytes.size(); ++cut)
+    CHECK_FALSE(DecodeTabletSizes(std::string_view(bytes).substr(0, cut), &read));
+}
+
+// Rows and what they take, of one table; tablets are ranges of them.
+class LoadedTable {
+ public:
+  LoadedTable(size_t sets, std::map<std::string, uint64_t> rows) : rows_(std::move(rows)) {
+    for (size_t set = 0; set < sets; ++set) input.sets.push_back(SetOf(set));
+    input.tablets = {TabletAt(1, "", 0, kMega)};
+    Fill();
+  }
+
+  // What a plan says is done, as a director does it, until there is nothing more to do.
+  // NOLINTNEXTLINE(readability-function-size): likewise.
+  size_t Settle(size_t rounds_max) {
+    for (size_t round = 0; round < rounds_max; ++round) {
+      const std::vector<BalanceStep> steps = PlanBalance(input);
+      bool does = false;
+      for (const BalanceStep& step : steps) {
+        const bool is_told = step.for_load && !step.reason.empty();
+        REQUIRE(is_told);
+        does = Do(step) || does;
+      }
+      Fill();
+      if (!does) return round;
+    }
+    FAIL("it does not come to rest");
+    return rounds_max;
+  }
+  std::map<uint64_t, uint64_t> Loads() const {
+    std::map<uint64_t, uint64_t> loads;
+    for (const auto& set : input.sets) loads[set.number] = 0;
+    for (const auto& tablet : input.tablets) loads[tablet.set] += tablet.load;
+    return loads;
+  }
+
+  BalanceInput input;
+  size_t moves{0};
+  std::string hot_row;
+
+ private:
+  // False: there is only something to be told.
+  bool Do(const BalanceStep& step) {
+    BalanceInput::Tablet& tablet = input.tablets[step.tablet];
+    if (step.kind == BalanceStep::Kind::kHotRow) {
+      hot_row = tablet.load_middle;
+      return false;
+    }
+    if (step.kind == BalanceStep::Kind::kMove) {
+      REQUIRE_FALSE(tablet.rests);
+      tablet.set = tablet.to = step.to;
+      tablet.rests = true;
+      ++moves;
+      return true;
+    }
+    const bool is_within = tablet.load_middle > tablet.tablet.begin &&
+                           (tablet.tablet.end.empty() || tablet.load_middle < tablet.tablet.end);
+    REQUIRE(is_within);
+    BalanceInput::Tablet half = tablet;
+    half.tablet.begin = tablet.load_middle;
+    half.rests = false;
+    tablet.tablet.end = tablet.load_middle;
+    input.tablets.push_back(std::move(half));
+    return true;
+  }
+  void Fill() {
+    for (auto& tablet : input.tablets) {
+      LoadSamples samples;
+      samples.Restart(0);
+      uint64_t commands = 0;
+      for (const auto& [row, load] : rows_) {
+        if (!tablet.tablet.Contains(row)) continue;
+        commands += load;
+        for (uint64_t i = 0; i < std::min<uint64_t>(load, 60); ++i)
+          samples.Add(1, row,
+                      load * 10'000'000 / std::min<uint64_t>(load, 60) - LoadSamples::kCommandNanos,
+                      1, LoadSamples::kWindowMicros);
+      }
+      const RangeLoad load =
+          samples.View(LoadSamples::kWindowMicros).Of(1, tablet.tablet.begin, tablet.tablet.end);
+      tablet.load = load.permille;
+      tablet.load_middle = load.middle;
+      tablet.top_percent = load.top_percent;
+      CHECK(load.permille <= commands);
+      CHECK(load.permille + 30 >= commands);
+    }
+    for (auto& set : input.sets) set.busy = Loads()[set.number] >= 600;
+  }
+
+  const std::map<std::string, uint64_t> rows_;
+};
+
+std::map<std::string, uint64_t> EvenRows(size_t rows, uint64_t each) {
+  std::map<std::string, uint64_t> all;
+  for (size_t i = 0; i < rows; ++i) all[fmt::format("row{:03}", i)] = each;
+  return all;
+}
+
+TEST_CASE("a hot tablet is split and spread over the sets", "[balance]") {
+  LoadedTable table(3, EvenRows(30, 33));
+  const size_t rounds = table.Settle(20);
+  CHECK(rounds <= 10);
+  CHECK(table.hot_row.empty());
+  for (const auto& [set, load] : table.Loads()) CHECK(load < 500);
+  CHECK(table.input.tablets.size() <= 12);
+}
+
+TEST_CASE("a hot row is told, and moves nothing", "[balance]") {
+  std::map<std::string, uint64_t> rows = EvenRows(10, 10);
+  rows["row005"] = 800;
+  LoadedTable table(2, rows);
+  table.Settle(20);
+  CHECK(table.hot_row == "row005");
+  CHECK(table.moves == 0);
+  // Also the first one, before which there is nothing.
+  LoadedTable first(2, {{"", 900}, {"b", 20}});
+  first.Settle(20);
+  CHECK(first.moves == 0);
+}
+
+TEST_CASE("loads that differ little, or are no burden, move nothing", "[balance]") {
+  LoadedTable idle(3, EvenRows(30, 15));
+  CHECK(idle.Settle(5) == 0);
+  CHECK(idle.moves == 0);
+  LoadedTable table(3, EvenRows(30, 33));
+  table.Settle(20);
+  const size_t moves = table.moves;
+  // A while later it may begin anew, and does not.
+  for (auto& tablet : table.input.tablets) tablet.rests = false;
+  table.Settle(20);
+  CHECK(table.moves == moves);
+  // Nor does what goes by bytes alone.
+  LoadedTable by_size(3, EvenRows(30, 33));
+  by_size.input.by_load = false;
+  by_size.Settle(5);
+  CHECK(by_size.moves == 0);
+}
+
+TEST_CASE("loads of all kinds come to rest within a core of each other", "[balance]") {
+  for (uint32_t seed = 1; seed <= 200; ++seed) {
+    std::mt19937 random(seed);
+    std::map<std::string, uint64_t> rows;
+    uint64_t total = 0;
+    uint64_t top = 0;
+    for (size_t i = 0; i < 60; ++i) {
+      const uint64_t load = random() % 4 == 0 ? random() % 200 : random() % 20;
+      rows[fmt::format("row{:03}", i)] = load;
+      total += load;
+      top = std::max(top, load);
+    }
+    const size_t sets = 2 + random() % 5;
+    LoadedTable table(sets, rows);
+    INFO("seed " << seed << ", " << sets << " sets, " << total);
+    table.Settle(60);
+    CHECK(table.moves < 60);
+    uint64_t most = 0;
+    for (const auto& [set, load] : table.Loads()) most = std::max(most, load);
+    // What is busy still has no more than is fair, but for what cannot be cut.
+    CHECK((most < 600 || most <= total / sets * 12 / 10 + 2 * top + 100));
+  }
+}
+
+TEST_CASE("samples stand for all commands, however many come", "[balance]") {
+  LoadSamples samples;
+  int64_t now = 1'000'000;
+  samples.Restart(now);
+  uint64_t left = 1;
+  const auto run = [&](uint64_t a_second, int64_t seconds) {
+    for (int64_t second = 0; second < seconds; ++second) {
+      for (uint64_t i = 0; i < a_second; ++i) {
+        now += 1'000'000 / static_cast<int64_t>(a_second);
+        if (--left > 0) continue;
+        left = samples.distance();
+        samples.Add(7, i % 2 == 0 ? "a" : "b", 1'500, left, now);
+        CHECK(samples.size() <= LoadSamples::kSamplesMax);
+      }
+    }
+  };
+  // A command takes 2 us, with what the loop has with it.
+  run(100'000, 20);
+  CHECK(samples.distance() > 100);
+  uint64_t load = samples.View(now).Of(7, "", "").permille;
+  CHECK(load > 160);
+  CHECK(load < 240);
+  run(1'000, 40);
+  CHECK(samples.distance() <= 32);
+  load = samples.View(now).Of(7, "", "").permille;
+  CHECK(load >= 1);
+  CHECK(load <= 3);
+  CHECK(samples.View(now).Of(8, "", "").permille == 0);
+  CHECK(samples.View(now).Of(6, "", "").permille == 0);
+  CHECK(samples.View(now + 2 * LoadSamples::kWindowMicros).Of(7, "", "").permille == 0);
+}
+
+TEST_CASE("the middle of a load is a row before which about half of it is", "[balance]") {
+  LoadSamples samples;
+  samples.Restart(0);
+  const int64_t now = LoadSamples::kWindowMicros;
+  const auto add = [&](std::string_view row, size_t times) {
+    for (size_t i = 0; i < times; ++i) samples.Add(1, row, 9'000, 1, now);
+  };
+  add("a", 10);
+  CHECK(samples.View(now).Of(1, "", "").middle.empty());  // too few to tell
+  add("b", 30);
+  add("c", 30);
+  add("d", 10);
+  CHECK(samples.View(now).Of(1, "", "").middle == "c");
+  CHECK(samples.View(now).Of(1, "b", "").middle == "c");
+  CHECK(samples.View(now).Of(1, "", "c").middle == "b");
+  CHECK(samples.View(now).Of(1, "", "c").top_percent == 75);
+  CHECK(samples.View(now).Of(1, "c", "d").middle.empty());
+  // No bound is made of half a key.
+  const std::string longer(LoadSamples::kKeyBytesMax + 1, 'b');
+  add(longer, 35);
+  add("e", 40);
+  CHECK(samples.View(now).Of(1, "", "").middle.size() == 1);
 }
 
 }  // namespace

@@ -347,7 +347,8 @@ TEST_CASE("As much may be said in one turn as there are clients", "[command_link
   for (const auto& client : clients) pair.entry.Unblock(client.get(), UnblockHow::kTimeout);
   pair.Turn();
   pair.Turn();
-  for (const auto& client : clients) REQUIRE(client->heard == "*(1 unblocked)(wrote 101-101 of 101)");
+  for (const auto& client : clients)
+    REQUIRE(client->heard == "*(1 unblocked)(wrote 101-101 of 101)");
   for (const auto& client : clients) pair.entry.Leave(client.get());
   pair.Turn();
   CHECK(pair.owner.channels() == 0);
@@ -375,8 +376,8 @@ TEST_CASE("What runs at the owner ends when its client leaves", "[command_link]"
 
 TEST_CASE("Bodies of what was written are refused when they are damaged", "[command_link]") {
   std::string body;
-  const WrittenSteps kSteps[] = {{5, 7}, {9, 9}};
-  PutWrote(3, 12, kSteps, &body);
+  constexpr WrittenSteps kTold[] = {{5, 7}, {9, 9}};
+  PutWrote(3, 12, kTold, &body);
   uint64_t channel = 0;
   int64_t told_micros = 0;
   std::vector<WrittenSteps> steps;

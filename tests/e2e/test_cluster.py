@@ -62,7 +62,7 @@ class ClusterCase(ReplicaSetCase):
             version, tablets = self.tablets(member)
         except redis.RedisError as error:
             return str(error)
-        return version, [{name: value for name, value in each.items() if name not in ("bytes", "rows")} for each in tablets]
+        return version, [{name: value for name, value in each.items() if name not in ("bytes", "rows", "load")} for each in tablets]
 
     def ends(self, member, table, *words):
         return [(each["start"], each["end"]) for each in self.tablets(member, table, *words)[1]]
@@ -161,7 +161,7 @@ class OneSet(ClusterCase):
         self.assertEqual(1, version)
         self.assertEqual(["0/t"] + [f"_cluster/{name}" for name in ("tablets", "sets", "options", "events", "catalog", "jobs", "cuts")],
                          [each["table"] for each in listed])
-        self.assertEqual({"table": "0/t", "start": "", "end": "", "set": 0, "epoch": 1, "bytes": listed[0]["bytes"], "rows": 1,
+        self.assertEqual({"table": "0/t", "start": "", "end": "", "set": 0, "epoch": 1, "bytes": listed[0]["bytes"], "rows": 1, "load": 0,
                           "state": "owned", "job": None, "to": None, "progress": None}, listed[0])
         info = member.info("cluster")
         self.assertEqual((0, 1, "director", 1, 8), tuple(info[f"cluster_{name}"] for name in

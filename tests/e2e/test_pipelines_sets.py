@@ -318,7 +318,7 @@ class OwnLogTest(LoadCase):
             entry.server.process.send_signal(signal.SIGSTOP)
         for each in stopped:
             each.server.process.send_signal(signal.SIGCONT)
-        self.wait_leader(followers)
+        self.wait_leader(self.sets[0] if gives_up else followers)
         entry.server.process.send_signal(signal.SIGCONT)
         told = self.read_all(client, len(rows) - (not front_waits))
         self.wait_leader(self.sets[0])

@@ -158,13 +158,22 @@ void DebugPatience(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
+// BUSY-AT percent: of a core, for the balance by load. It counts at the director.
+void DebugBusy(CommandContext& ctx) {
+  if (ctx.args.size() != 4) return ctx.SyntaxError();
+  ASSIGN_OR_REPLY(ctx, const uint64_t percent, ParseCount("BUSY-AT", ctx.args[3], 0));
+  ctx.host.services().move_trials.busy_percent = percent;
+  ctx.reply.Ok();
+}
+
 // CUT-TABLES (type row... | OFF): tables created from now on whose key begins with a component of
 // that type are cut at these rows. It counts at the director.
 void CmdDebugCluster(CommandContext& ctx) {
   if (EqualsIgnoreCase(ctx.args[2], "STOP-AT")) return DebugStopAt(ctx);
   if (EqualsIgnoreCase(ctx.args[2], "JOB-PATIENCE")) return DebugPatience(ctx);
+  if (EqualsIgnoreCase(ctx.args[2], "BUSY-AT")) return DebugBusy(ctx);
   if (!EqualsIgnoreCase(ctx.args[2], "CUT-TABLES"))
-    return ctx.Fail(UnexpectedWord(ctx.args[2], "CUT-TABLES, STOP-AT or JOB-PATIENCE"));
+    return ctx.Fail(UnexpectedWord(ctx.args[2], "CUT-TABLES, STOP-AT, JOB-PATIENCE or BUSY-AT"));
   if (!ClusterPart::IsOfCluster(ctx)) return;
   TableCuts& cuts = ctx.host.services().table_cuts;
   if (ctx.args.size() == 4 && EqualsIgnoreCase(ctx.args[3], "OFF")) {
@@ -198,8 +207,10 @@ constexpr Command Sub(std::string_view name, int16_t arity, std::string_view sum
 constexpr Command kDebugSubcommands[] = {
     Sub("cluster", -4,
         "Cuts tables that are created into tablets, by the type of their keys; has the node stop "
-        "itself at a step of a move; cancels jobs that come no further sooner.",
-        "(CUT-TABLES (type row... | OFF) | STOP-AT (step | OFF) | JOB-PATIENCE ms)",
+        "itself at a step of a move; cancels jobs that come no further sooner; says when a set is "
+        "busy.",
+        "(CUT-TABLES (type row... | OFF) | STOP-AT (step | OFF) | JOB-PATIENCE ms | BUSY-AT "
+        "percent)",
         CmdDebugCluster),
     Sub("digest", -2,
         "Returns a hash of the schema and all live cells, or those of one table. WITHLSN adds the "

@@ -89,7 +89,7 @@ void ReplyTablet(ReplyWriter& reply, std::string_view name, const MapEntry& entr
   const auto text = [table](std::string_view bound) {
     return table == nullptr ? std::string(bound) : TabletBoundText(*table, bound);
   };
-  reply.Map(11);
+  reply.Map(12);
   reply.Bulk("table");
   reply.Bulk(name);
   reply.Bulk("start");
@@ -104,6 +104,8 @@ void ReplyTablet(ReplyWriter& reply, std::string_view name, const MapEntry& entr
   ReplyOrNull(reply, report.bytes);
   reply.Bulk("rows");
   ReplyOrNull(reply, report.rows);
+  reply.Bulk("load");
+  ReplyOrNull(reply, report.load);
   reply.Bulk("state");
   reply.Bulk(report.state);
   reply.Bulk("job");

@@ -6,6 +6,7 @@
 
 #include "cluster/lost_rows.h"
 #include "commands/cluster/cluster_part.h"
+#include "commands/cluster/tablet_loads.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "store/store.h"
@@ -51,28 +52,28 @@ void TabletReports::SayState(uint64_t table_id, const MapEntry& entry, TabletRep
   }
 }
 
+const TabletSize* TabletReports::OwnSize(uint64_t table_id, std::string_view begin) {
+  if (!own_sizes_) {
+    own_sizes_ = TabletSizesOf(host_.store().engine());
+    AddTabletLoads(host_, &*own_sizes_);
+  }
+  const auto found = std::find_if(
+      own_sizes_->begin(), own_sizes_->end(),
+      [&](const TabletSize& each) { return each.table_id == table_id && each.begin == begin; });
+  return found == own_sizes_->end() ? nullptr : &*found;
+}
+
 void TabletReports::SaySize(uint64_t table_id, const MapEntry& entry, TabletReport* report) {
-  const Engine& engine = host_.store().engine();
   const Table* const table = host_.store().TableById(table_id);
-  const bool is_own = table != nullptr && entry.set == engine.cluster().set;
-  if (is_own && entry.begin.empty() && entry.end.empty()) {
-    report->bytes = table->memory_bytes();
-    report->rows = table->counters().rows;
-    return;
-  }
+  const bool is_own = table != nullptr && entry.set == host_.store().engine().cluster().set;
   const MoveDesk* const desk = host_.services().moves;
-  const TabletSize* size = desk == nullptr ? nullptr : desk->SizeOf(table_id, entry.begin);
-  if (is_own) {
-    if (!own_sizes_) own_sizes_ = TabletSizesOf(engine);
-    const auto found =
-        std::find_if(own_sizes_->begin(), own_sizes_->end(), [&](const TabletSize& each) {
-          return each.table_id == table_id && each.begin == entry.begin;
-        });
-    if (found != own_sizes_->end()) size = &*found;
-  }
+  const TabletSize* size = is_own ? OwnSize(table_id, entry.begin) : nullptr;
+  if (size == nullptr && desk != nullptr) size = desk->SizeOf(table_id, entry.begin);
   if (size == nullptr) return;
-  report->bytes = size->bytes;
-  report->rows = size->rows;
+  const bool is_whole = is_own && entry.begin.empty() && entry.end.empty();
+  report->bytes = is_whole ? table->memory_bytes() : size->bytes;
+  report->rows = is_whole ? table->counters().rows : size->rows;
+  report->load = size->load / 10;
 }
 
 }  // namespace cellar

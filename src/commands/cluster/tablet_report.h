@@ -23,6 +23,7 @@ struct TabletReport {
   std::string progress{};        // of the job, as the director or the donor's leader knows it
   std::optional<uint64_t> bytes{};
   std::optional<uint64_t> rows{};
+  std::optional<uint64_t> load{};  // percent of a core
 };
 
 class TabletReports {
@@ -34,6 +35,8 @@ class TabletReports {
  private:
   void SayState(uint64_t table_id, const MapEntry& entry, TabletReport* report) const;
   void SaySize(uint64_t table_id, const MapEntry& entry, TabletReport* report);
+
+  const TabletSize* OwnSize(uint64_t table_id, std::string_view begin);
 
   Host& host_;
   // Of the own tablets, by table and begin; nothing: not asked for yet.

@@ -45,26 +45,40 @@ HotKeys::Totals HotKeyTotals(const Services& services) {
 }
 
 void AccessSampler::Draw() {
-  distance_ = left_ = std::min(heat_left_, hot_left_);
+  distance_ = left_ = std::min({heat_left_, hot_left_, load_left_});
   CELLAR_ASSERT(left_ > 0);
 }
 
 void AccessSampler::Restart() {
   Services& services = host_.services();
-  // UINT64_MAX: never. Both count down separately, and `left_` is what is left of the nearer one.
+  // UINT64_MAX: never. All count down separately, and `left_` is what is left of the nearest one.
   heat_left_ = services.heat.enabled() ? services.heat.NextDistance() : UINT64_MAX;
   const uint64_t sample = services.hot_keys.options().sample;
   hot_left_ = services.hot_keys.active() ? 1 + services.heat.NextBelow(2 * sample - 1) : UINT64_MAX;
+  if (!host_.routes()) {
+    load_left_ = UINT64_MAX;
+  } else if (load_left_ == UINT64_MAX) {
+    services.load_samples.Restart(host_.clock().MonotonicMicros());
+    DrawLoad();
+  }
   Draw();
+}
+
+void AccessSampler::DrawLoad() {
+  Services& services = host_.services();
+  const uint64_t distance = services.load_samples.distance();
+  load_left_ = 1 + services.heat.NextBelow(2 * distance - 1);
 }
 
 void AccessSampler::Look(const Session& session, const Access& access) {
   Services& services = host_.services();
   CELLAR_ASSERT(distance_ <= heat_left_);
   CELLAR_ASSERT(distance_ <= hot_left_);
+  CELLAR_ASSERT(distance_ <= load_left_);
   // `distance_` commands have passed since the last look, for the one and for the other.
   if (heat_left_ != UINT64_MAX) heat_left_ -= distance_;
   if (hot_left_ != UINT64_MAX) hot_left_ -= distance_;
+  if (load_left_ != UINT64_MAX) load_left_ -= distance_;
   if (heat_left_ == 0) {
     heat_left_ = services.heat.enabled() ? services.heat.NextDistance() : UINT64_MAX;
     if (!access.failed && services.heat.enabled()) CountHeat(session, access);
@@ -76,6 +90,10 @@ void AccessSampler::Look(const Session& session, const Access& access) {
         services.hot_keys.active() ? 1 + services.heat.NextBelow(2 * sample - 1) : UINT64_MAX;
     if (services.hot_keys.active()) CountHotKeys(session, access);
   }
+  if (load_left_ == 0) {
+    CountLoad(session, access);
+    DrawLoad();
+  }
   Draw();
 }
 
@@ -86,24 +104,40 @@ void AccessSampler::Tick() {
   services.hot_keys.Stop(services.hot_keys.EndMicros(), HotKeyTotals(services));
 }
 
-void AccessSampler::CountHeat(const Session& session, const Access& access) {
+bool AccessSampler::FindRow(const Session& session, const Access& access, const Table** table,
+                            std::string* key) const {
   const KeySpec& keys = access.command.row->keys;
   const auto row = static_cast<size_t>(keys.row);
-  if (row == 0 || row >= access.args.size() || host_.loading()) return;
-  const bool writes = access.command.Has(kWrite);
-  if (!writes && !access.command.Has(kReadonly)) return;
-  const Table* const table =
+  if (row == 0 || row >= access.args.size() || host_.loading()) return false;
+  if (!access.command.Has(kWrite | kReadonly)) return false;
+  *table =
       host_.store().FindTableIfAny(session.keyspace, access.args[static_cast<size_t>(keys.first)]);
-  if (table == nullptr || table->frozen()) return;
+  if (*table == nullptr || (*table)->frozen()) return false;
   const std::string_view text = access.args[row];
+  key->clear();
+  if (EncodeRowKey((*table)->schema(), text, key).ok()) return true;
+  // `*` has made the row at the end.
+  if (!(*table)->schema().key.is_recno() || text != "*") return false;
+  key->clear();
+  (*table)->schema().key.EncodeRecno(INT64_MAX, key);
+  return true;
+}
+
+// One that the store refuses costs as much as another one.
+void AccessSampler::CountLoad(const Session& session, const Access& access) {
   static thread_local std::string key;  // keeps its memory
-  key.clear();
-  if (!EncodeRowKey(table->schema(), text, &key).ok()) {
-    // `*` has made the row at the end.
-    if (!table->schema().key.is_recno() || text != "*") return;
-    key.clear();
-    table->schema().key.EncodeRecno(INT64_MAX, &key);
-  }
+  const Table* table = nullptr;
+  if (!FindRow(session, access, &table, &key)) return;
+  LoadSamples& samples = host_.services().load_samples;
+  // The distance is drawn by lot; what stands for those between is what it is on average.
+  samples.Add(table->id(), key, access.nanos, samples.distance(), host_.clock().MonotonicMicros());
+}
+
+void AccessSampler::CountHeat(const Session& session, const Access& access) {
+  static thread_local std::string key;  // keeps its memory
+  const Table* table = nullptr;
+  if (!FindRow(session, access, &table, &key)) return;
+  const bool writes = access.command.Has(kWrite);
   HeatMap& heat = host_.services().heat;
   const auto weight = static_cast<double>(heat.sample());
   const auto bytes = static_cast<double>(RequestBytes(access.args) + access.reply_bytes);

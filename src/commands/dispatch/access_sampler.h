@@ -1,4 +1,5 @@
-// AccessSampler: looks at every so-many-th command for HEAT and HOTKEYS.
+// AccessSampler: looks at every so-many-th command for HEAT and HOTKEYS, and where rows are those
+// of several sets for what each tablet takes (heat/load_samples.h).
 //
 // All that other commands pay for it is a countdown. Of one that is looked at, the row that it
 // names (KeySpec::row) is counted for all those since the one before; commands that name no row
@@ -16,6 +17,7 @@
 namespace cellar {
 
 class Host;
+class Table;
 struct Services;
 struct Session;
 
@@ -37,14 +39,20 @@ class AccessSampler {
   };
   // REQUIRES: Takes() has said true of it.
   void Look(const Session& session, const Access& access);
-  // What is asked for has changed: heat-sample, or HOTKEYS.
+  // What is asked for has changed: heat-sample, or HOTKEYS; or whether rows are those of several
+  // sets.
   void Restart();
   // Ends HOTKEYS when its time is over.
   void Tick();
 
  private:
   void Draw();
+  void DrawLoad();
+  // The row that the command names, encoded, in its table; false: none that there could be.
+  bool FindRow(const Session& session, const Access& access, const Table** table,
+               std::string* key) const;
   void CountHeat(const Session& session, const Access& access);
+  void CountLoad(const Session& session, const Access& access);
   void CountHotKeys(const Session& session, const Access& access);
 
   Host& host_;
@@ -52,6 +60,7 @@ class AccessSampler {
   uint64_t distance_{1};  // what left_ began with
   uint64_t heat_left_{1};
   uint64_t hot_left_{UINT64_MAX};
+  uint64_t load_left_{UINT64_MAX};
 };
 
 }  // namespace cellar

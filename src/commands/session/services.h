@@ -32,6 +32,7 @@
 #include "commands/session/work_memory.h"
 #include "heat/heat_map.h"
 #include "heat/hot_keys.h"
+#include "heat/load_samples.h"
 
 namespace cellar {
 
@@ -52,6 +53,7 @@ struct Services {
   LatencyMonitor latency;
   HeatMap heat;
   HotKeys hot_keys;
+  LoadSamples load_samples;
   ClusterMap cluster_map;
   MoveJobs move_jobs;
   ClusterView cluster_view;

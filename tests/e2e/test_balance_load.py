@@ -1,0 +1,108 @@
+"""Tablets that move by themselves for what commands of their rows take: a hot tablet is cut and spread over the sets, a hot
+row is told and left alone."""
+
+import random
+import socket
+import threading
+import unittest
+
+import redis
+
+from cluster_sets import pairs
+from move_load import MovesCase
+
+ROWS = 300
+
+
+def request(*words):
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in map(str.encode, words))
+
+
+class Load:
+    """Clients that read rows as fast as they are answered, each of them in pipelines at one node."""
+
+    def __init__(self, case, draw, clients=3):
+        self.case, self.stopped, self.errors = case, threading.Event(), []
+        self.threads = [case.beside(lambda number=number: self.run(number, draw)) for number in range(clients)]
+        case.addCleanup(self.stop)
+
+    def run(self, number, draw):
+        rng = random.Random(f"{self.case.seed}/{number}")
+        batches = [b"".join(request("CGET", "t", draw(rng), "f:x") for _ in range(400)) for _ in range(8)]
+        with socket.create_connection(("127.0.0.1", self.case.everyone[number % len(self.case.everyone)].port)) as client:
+            reader = client.makefile("rb")
+            while not self.stopped.is_set():
+                client.sendall(rng.choice(batches))
+                for _ in range(400):
+                    line = reader.readline()
+                    if not line.startswith(b"$"):
+                        self.errors.append(line)
+                        return
+                    reader.readline()
+
+    def stop(self):
+        self.stopped.set()
+        for each in self.threads:
+            each.join()
+
+
+class BalanceByLoad(MovesCase):
+    def setUp(self):
+        super().setUp()
+        self.seed = random.randrange(1 << 30)
+        self.cluster(3, 1)
+        self.director = self.sets[0][0]
+        # Whatever else goes on on this machine.
+        self.director.run("DEBUG", "CLUSTER", "BUSY-AT", 3)
+        self.director.run("TABLE", "CREATE", "t", "FAMILY", "f")
+        pipe = redis.Redis(port=self.director.port).pipeline(transaction=False)
+        for number in range(ROWS):
+            pipe.execute_command("CPUT", "t", self.row(number), "f:x", "v")
+        pipe.execute()
+
+    @staticmethod
+    def row(number):
+        return f"row{number:04}"
+
+    def events(self):
+        return [" ".join(event[1:]) for event in self.director.run("CLUSTER", "EVENTS", "COUNT", 1000)]
+
+    def shares(self):
+        """What each set has of the rows, by number of the set."""
+        rows = [self.row(number) for number in range(ROWS)]
+        shares = {}
+        for each in self.tablets(member=self.director):
+            inside = [row for row in rows if row >= each["start"] and (not each["end"] or row < each["end"])]
+            shares[each["set"]] = shares.get(each["set"], 0) + len(inside)
+        return shares
+
+    def test_a_hot_tablet_is_spread_over_all_sets(self):
+        load = Load(self, lambda rng: self.row(rng.randrange(ROWS)))
+        self.wait_until(lambda: any((each["load"] or 0) > 0 for each in self.tablets(member=self.director)),
+                        lambda: f"nobody tells of it: {self.tablets(member=self.director)}")
+        self.wait_until(lambda: len(self.shares()) == 3 and max(self.shares().values()) <= ROWS * 55 // 100,
+                        lambda: f"{self.shares()}, {self.events()[:20]}, {self.told_sets(self.director)}")
+        load.stop()
+        self.assertEqual([], load.errors)
+        told = self.events()
+        self.assertTrue(any(event.startswith("split 0/t at ") and "of a core" in event for event in told), told)
+        self.assertTrue(any("is to move from set 0" in event and "of a core" in event for event in told), told)
+        self.assert_whole()
+        pipe = redis.Redis(port=self.any().port).pipeline(transaction=False)
+        for number in range(ROWS):
+            pipe.execute_command("CGET", "t", self.row(number), "f:x")
+        self.assertEqual([b"v"] * ROWS, pipe.execute())
+
+    def test_a_hot_row_is_told_and_stays(self):
+        hot = self.row(200)
+        load = Load(self, lambda rng: hot if rng.random() < 0.9 else self.row(rng.randrange(ROWS)))
+        self.wait_until(lambda: any(event.startswith(f"hot row '{hot}' of 0/t") for event in self.events()),
+                        lambda: f"{self.events()[:20]}, {self.told_sets(self.director)}")
+        load.stop()
+        self.assertEqual([], load.errors)
+        self.assertEqual(1, len([event for event in self.events() if event.startswith("hot row")]))
+        self.assertEqual(1, len(self.tablets(member=self.director)), self.events()[:5])
+
+
+if __name__ == "__main__":
+    unittest.main()
