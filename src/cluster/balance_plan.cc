@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace cellar {
@@ -25,12 +26,14 @@ class Planner {
     for (const BalanceInput::Set& set : input.sets) {
       sets_[set.number] = &set;
       bytes_[set.number] = loads_[set.number] = 0;
+      loops_[set.number] = set.loop;
       moving_[set.number] = set.moving;
     }
     for (const BalanceInput::Tablet& tablet : input.tablets) {
       if (!bytes_.contains(tablet.to)) continue;
       bytes_[tablet.to] += tablet.bytes;
       loads_[tablet.to] += tablet.load;
+      has_some_.insert(tablet.to);
     }
     taken_.resize(input.tablets.size());
     // The largest first; of equal ones that which stands first.
@@ -80,6 +83,8 @@ class Planner {
     bytes_[to] += tablet.bytes;
     loads_[tablet.set] -= std::min(loads_[tablet.set], tablet.load);
     loads_[to] += tablet.load;
+    loops_[tablet.set] -= std::min(loops_[tablet.set], tablet.load / 10);
+    loops_[to] += tablet.load / 10;
     ++moving_[tablet.set];
     ++moving_[to];
     taken_[i] = true;
@@ -138,8 +143,9 @@ class Planner {
     Ends ends;
     uint64_t total = 0;
     size_t count = 0;
+    const bool by_load = &shares == &loads_;
     for (const auto& [number, set] : sets_) {
-      if (set->draining || !set->answers) continue;
+      if (set->draining || !set->answers || (by_load && !set->has_loads)) continue;
       const auto found = shares.find(number);
       const uint64_t share = found == shares.end() ? 0 : found->second;
       total += share;
@@ -168,8 +174,9 @@ class Planner {
     uint64_t best_apart = apart - std::min(apart, ends.mean / 10);
     for (size_t i = 0; i < input_.tablets.size(); ++i) {
       const uint64_t load = At(i).load;
-      if (At(i).set != ends.most || !MayMove(i) || At(i).rests || load == 0 || load >= apart)
-        continue;
+      const bool may_go = At(i).set == ends.most && MayMove(i) && MayLeave(i, ends.least);
+      if (!may_go || load == 0 || load >= apart) continue;
+      if (loops_[ends.least] + load / 10 > loops_[ends.most]) continue;
       const uint64_t then = 2 * load > apart ? 2 * load - apart : apart - 2 * load;
       if (then >= best_apart || !HasRoom(ends.least, At(i).bytes)) continue;
       best = i;
@@ -188,31 +195,35 @@ class Planner {
 
   // The hottest tablet of it that can be becomes two.
   void SplitForLoad(uint64_t set) {
-    std::optional<size_t> hottest;
+    std::vector<size_t> hot;
     size_t tablets = 0;
     for (size_t i = 0; i < input_.tablets.size(); ++i) {
       const BalanceInput::Tablet& tablet = At(i);
       if (tablet.set != set) continue;
       ++tablets;
       const bool may = !taken_[i] && !tablet.moves && !tablet.fixed && !tablet.whole &&
-                       tablet.load >= kLoadWorthIt && tablet.load_middle >= tablet.tablet.begin &&
-                       !tablet.load_middle.empty();
-      if (may && (!hottest || tablet.load > At(*hottest).load)) hottest = i;
+                       tablet.load >= kLoadWorthIt && !tablet.load_middle.empty();
+      if (may) hot.push_back(i);
     }
-    if (!hottest || tablets >= kLoadTabletsMax) return;
-    const BalanceInput::Tablet& tablet = At(*hottest);
-    const bool is_row = tablet.top_percent > 50;
-    if (!is_row && tablet.load_middle == tablet.tablet.begin) return;
-    if (!is_row) taken_[*hottest] = true;
-    const std::string reason =
-        is_row ? fmt::format("it has {} % of what its tablet takes, {} % of a core",
-                             tablet.top_percent, tablet.load / 10)
-               : fmt::format("its rows take {} % of a core", tablet.load / 10);
-    steps_.push_back({.kind = is_row ? BalanceStep::Kind::kHotRow : BalanceStep::Kind::kSplit,
-                      .tablet = *hottest,
-                      .to = 0,
-                      .for_load = true,
-                      .reason = reason});
+    if (tablets >= kLoadTabletsMax) return;
+    std::stable_sort(hot.begin(), hot.end(),
+                     [this](size_t a, size_t b) { return At(a).load > At(b).load; });
+    for (const size_t i : hot) {
+      const BalanceInput::Tablet& tablet = At(i);
+      BalanceStep step{.kind = BalanceStep::Kind::kHotRow, .tablet = i, .for_load = true};
+      if (tablet.top_percent > 50) {
+        step.reason = fmt::format("it has {} % of what its tablet takes, {} % of a core",
+                                  tablet.top_percent, tablet.load / 10);
+        steps_.push_back(std::move(step));
+        continue;
+      }
+      if (tablet.load_middle <= tablet.tablet.begin) continue;
+      taken_[i] = true;
+      step.kind = BalanceStep::Kind::kSplit;
+      step.reason = fmt::format("its rows take {} % of a core", tablet.load / 10);
+      steps_.push_back(std::move(step));
+      return;
+    }
   }
 
   void Spread() {
@@ -233,7 +244,8 @@ class Planner {
     uint64_t best_apart = apart - std::min(apart, mean / 20);
     for (const size_t i : order_) {
       const uint64_t bytes = At(i).bytes;
-      const bool may_go = At(i).set == most && MayMove(i) && !At(i).rests && !IsTooHot(i, least);
+      const bool may_go =
+          At(i).set == most && MayMove(i) && MayLeave(i, least) && !IsTooHot(i, least);
       if (!may_go || bytes == 0 || bytes >= apart) continue;
       const uint64_t then = 2 * bytes > apart ? 2 * bytes - apart : apart - 2 * bytes;
       if (then >= best_apart || !HasRoom(least, bytes)) continue;
@@ -248,6 +260,8 @@ class Planner {
          fmt::format("set {} has {} bytes, set {} {}", most, bytes_[most], least, bytes_[least]));
     return true;
   }
+  // Nothing rests for a set that has come to help.
+  bool MayLeave(size_t i, uint64_t to) const { return !At(i).rests || !has_some_.contains(to); }
   // What makes bytes even must not make loads uneven.
   bool IsTooHot(size_t i, uint64_t to) const {
     const uint64_t load = At(i).load;
@@ -277,6 +291,8 @@ class Planner {
   std::map<uint64_t, const BalanceInput::Set*> sets_;
   std::map<uint64_t, uint64_t> bytes_;  // as they will be
   std::map<uint64_t, uint64_t> loads_;  // likewise
+  std::map<uint64_t, uint64_t> loops_;  // likewise
+  std::set<uint64_t> has_some_;         // sets that have tablets, or are about to
   std::map<uint64_t, uint64_t> moving_;
   std::vector<bool> taken_;
   std::vector<size_t> order_;

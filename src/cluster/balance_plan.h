@@ -6,9 +6,10 @@
 //   split   a tablet of more than split_bytes; of a table that has fewer than two for each set, of
 //           a sixteenth of that
 //   load    from a set that is busy, and takes more than kLoadSpreadPercent above the mean for rows
-//           of its tablets, to the one that takes least, if the move makes it less; where no tablet
-//           is small enough for that, its hottest is split where half of that is before; if one row
-//           has more than half of it, that is told and nothing is done
+//           of its tablets, to the one that takes least, if the move makes it less and that one's
+//           loop is not as busy with other things; where no tablet is small enough for that, its
+//           hottest is split where half of that is before; of one in which a row has more than half
+//           that is told, and nothing is done
 //   spread  from the set that has most to the one that has least, while that has more than
 //           kSpreadPercent above the mean, and the move makes it less; where no tablet is small
 //           enough for that, its largest is split, down to a sixteenth of split_bytes. None that
@@ -33,8 +34,10 @@ struct BalanceInput {
     bool draining{false};
     bool answers{false};  // what it has is known
     uint64_t maxmemory{0};
-    uint64_t moving{0};  // jobs that it takes part in
-    bool busy{false};    // its leader's loop has been for some seconds
+    uint64_t moving{0};     // jobs that it takes part in
+    bool busy{false};       // its leader's loop has been for some seconds
+    uint64_t loop{0};       // percent of a core that this takes
+    bool has_loads{false};  // what its tablets take is known
   };
   struct Tablet {
     uint64_t table_id{0};
@@ -46,7 +49,8 @@ struct BalanceInput {
     uint64_t load{0};  // permille of a core, about, as all of these
     std::string load_middle{};
     uint64_t top_percent{0};
-    bool rests{false};  // it has moved for its load not long ago, and does not again
+    bool rests{false};  // it has moved for its load not long ago, and does not again but to a set
+                        // that has nothing
     bool moves{false};
     bool fixed{false};  // it stays where it is
     bool whole{false};  // its table is not split

@@ -24,8 +24,7 @@ void ReplyOrder::Keep(std::string_view reply, Lsn gate) {
   CELLAR_ASSERT(!has_back());
   kept_bytes_ += reply.size();
   if (gate != Lsn{}) {
-    ++gated_;
-    gate_ = gate;
+    gate_ = gated_++ == 0 ? gate : std::max(gate_, gate);
   }
   places_.push_back({std::string(reply), 0, State::kAnswered, gate});
 }

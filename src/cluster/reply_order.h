@@ -105,7 +105,7 @@ class ReplyOrder {
   mutable uint64_t back_from_{0};  // none is before that one
   size_t kept_bytes_{0};
   size_t gated_{0};  // places with a gate
-  Lsn gate_{};       // the last one's
+  Lsn gate_{};       // the newest of those
 };
 
 }  // namespace cellar

@@ -83,14 +83,14 @@ RangeLoad LoadView::Of(uint64_t table_id, std::string_view begin, std::string_vi
   uint64_t before = 0;
   uint64_t top = 0;
   uint64_t best = nanos;  // how far from the half
-  std::string_view top_row;
+  auto top_row = first;
   for (auto row = first; row != last;) {
     uint64_t own = 0;
     auto next = row;
     for (; next != last && next->key == row->key; ++next) own += next->nanos;
     if (own > top) {
       top = own;
-      top_row = row->key;
+      top_row = row;
     }
     const uint64_t apart = 2 * before > nanos ? 2 * before - nanos : nanos - 2 * before;
     if (before > 0 && row->is_whole && apart < best) {
@@ -100,8 +100,9 @@ RangeLoad LoadView::Of(uint64_t table_id, std::string_view begin, std::string_vi
     before += own;
     row = next;
   }
-  load.top_percent = top * 100 / nanos;
-  if (2 * top > nanos) load.middle = top_row;
+  // Half of it is no more than half.
+  load.top_percent = (top * 100 + nanos - 1) / nanos;
+  if (2 * top > nanos) load.middle = top_row->is_whole ? top_row->key : std::string();
   return load;
 }
 

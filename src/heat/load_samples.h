@@ -23,7 +23,7 @@ namespace cellar {
 struct RangeLoad {
   uint64_t permille{0};  // of a core
   // If one row has more than half of that: the row. Else a row where about half is before, which is
-  // not the first one; empty: too little is known, or there is no such row.
+  // not the first one; empty: too little is known, or there is no such row, or its key is long.
   std::string middle{};
   uint64_t top_percent{0};  // of that, what the row has that has most
 };

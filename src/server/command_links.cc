@@ -345,7 +345,7 @@ bool CommandLinks::IsFull(const PassedClient& client, bool is_exec) const {
     const PassedChannel& channel = *client.current();
     return channel.calls().bytes() > kClientBytesMax || is_link_full(channel);
   }
-  size_t bytes = client.order.kept_bytes();
+  size_t bytes = client.order.memory_bytes();
   bool is_full = false;
   for (const auto& channel : client.channels()) {
     if (channel->calls().empty()) continue;
@@ -600,6 +600,8 @@ void CommandLinks::OnRoleChanged() {
   if (set() == nullptr) return;
   cluster_.OnRoleChanged();
   UpdateRoutes();
+  // What it takes to carry commands out begins anew with who does.
+  host_.services().load_samples.Restart(now());
   if (set()->open()) {
     host_.ForEachSession([this](Session& session) {
       if (ClientOf(session) != nullptr && HoldsBack(session)) session.postponed = true;

@@ -49,7 +49,8 @@ CommandPassing::Lane CommandLinks::TakeLane(Session& session, const CommandEntry
   Connection* const connection = static_cast<ConnectedSession&>(session).connection;
   // What another node has passed on was asked whether it belongs here.
   if (connection == nullptr) return takes_writes ? Lane::kHere : Lane::kNone;
-  if (set() == nullptr || !IsOfLane(session, command)) return Lane::kNone;
+  if (set() == nullptr || !IsOfLane(session, command) || !SetUsers::AreKnown(host_))
+    return Lane::kNone;
   const bool routes = host_.routes();
   const bool leads = set()->open();
   if (routes && !place_.Find(host_.store(), session.keyspace, command, args,
@@ -79,7 +80,7 @@ CommandPassing::Lane CommandLinks::RunInLane(PassedClient* client, const Command
 CommandPassing::Lane CommandLinks::PassInLane(Connection* connection, const CommandEntry& command,
                                               Arguments args, uint64_t number) {
   if (!host_.services().config.cluster_forward || leave_by_micros_ != 0 || refused_node_ != 0 ||
-      !IsShort(args) || !SetUsers::AreKnown(host_))
+      !IsShort(args))
     return Lane::kNone;
   if (connection->passed == nullptr)
     connection->passed = std::make_unique<PassedClient>(*this, *connection);

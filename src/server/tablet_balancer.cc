@@ -22,23 +22,19 @@ void TabletBalancer::Stop() {
   for (const auto& [set, asked] : asked_)
     if (asked.ticket != 0) calls_.Forget(asked.ticket);
   asked_.clear();
-  for (const uint64_t ticket : splits_) calls_.Forget(ticket);
+  for (const auto& [ticket, splitting] : splits_) calls_.Forget(ticket);
   splits_.clear();
   sizes_.clear();
   busy_micros_.clear();
   moved_.clear();
   told_.clear();
+  refused_.clear();
   asking_ = false;
   next_micros_ = now() + kRoundMicros;
 }
 
 void TabletBalancer::Step() {
-  std::erase_if(splits_, [this](uint64_t ticket) {
-    if (calls_.IsPending(ticket)) return false;
-    if (const auto answer = calls_.Take(ticket); answer && !answer->text.empty())
-      Log(LogSeverity::kVerbose, "A tablet is not split: " + answer->text);
-    return true;
-  });
+  TakeSplits();
   if (!asking_) {
     if (now() < next_micros_) return;
     if (host_.services().cluster_map.Sets(host_.store()).size() < 2) {
@@ -53,6 +49,23 @@ void TabletBalancer::Step() {
   if (!splits_.empty()) return;
   const BalanceInput input = MakeInput();
   for (const BalanceStep& step : PlanBalance(input)) Carry(input, step);
+}
+
+// What nobody has answered is seen, or planned again.
+void TabletBalancer::TakeSplits() {
+  std::erase_if(splits_, [this](const auto& each) {
+    const auto& [ticket, splitting] = each;
+    if (calls_.IsPending(ticket)) return false;
+    const auto answer = calls_.Take(ticket);
+    if (!answer || answer->code != MoveAnswer::Code::kOk) {
+      refused_[splitting.tablet] = now();
+      if (answer) Log(LogSeverity::kVerbose, "A tablet is not split: " + answer->text);
+      return true;
+    }
+    (void)MoveJobs::Tell(host_.store(), splitting.what, splitting.why);
+    Hurry();
+    return true;
+  });
 }
 
 void TabletBalancer::Ask() {
@@ -79,8 +92,12 @@ bool TabletBalancer::TakeAnswers() {
     }
     const auto answer = calls_.Take(std::exchange(asked.ticket, 0));
     std::vector<TabletSize> sizes;
-    if (answer && answer->code == MoveAnswer::Code::kOk && DecodeTabletSizes(answer->text, &sizes))
-      asked.sizes = std::move(sizes);
+    bool loads = false;
+    if (!answer || answer->code != MoveAnswer::Code::kOk ||
+        !DecodeTabletSizes(answer->text, &sizes, &loads))
+      continue;
+    asked.sizes = std::move(sizes);
+    asked.loads = loads;
   }
   return all || late;
 }
@@ -113,23 +130,37 @@ bool TabletBalancer::IsBusy(uint64_t set, uint64_t load_percent) {
   return now() - since->second >= kBusyMicros;
 }
 
+// One that has not gone where it was to go takes what it is said to.
 void TabletBalancer::AddLoad(const TabletSize* size, BalanceInput::Tablet* tablet) {
+  const TabletName name{tablet->table_id, tablet->tablet.begin};
   if (size != nullptr) {
     tablet->load = size->load;
     tablet->load_middle = size->load_middle;
     tablet->top_percent = size->top_percent;
   }
-  const auto moved = moved_.find({tablet->table_id, tablet->tablet.begin});
-  if (moved == moved_.end()) return;
-  tablet->rests = true;
-  if (now() - moved->second.micros < kRampMicros)
-    tablet->load = std::max(tablet->load, moved->second.load);
+  if (refused_.contains(name)) {
+    tablet->middle.clear();
+    tablet->load_middle.clear();
+  }
+  const auto found = moved_.find(name);
+  if (found == moved_.end()) return;
+  Moved& moved = found->second;
+  if (tablet->moves) moved.on_way_micros = now();
+  if (!tablet->moves && tablet->set != moved.to) {
+    moved_.erase(found);
+    return;
+  }
+  tablet->rests = moved.for_load;
+  if (now() - moved.on_way_micros < kRampMicros) tablet->load = std::max(tablet->load, moved.load);
 }
 
 void TabletBalancer::DropOld() {
-  std::erase_if(moved_,
-                [this](const auto& each) { return now() - each.second.micros >= kRestMicros; });
+  std::erase_if(moved_, [this](const auto& each) {
+    return now() - each.second.on_way_micros >= kRestMicros;
+  });
   std::erase_if(told_, [this](const auto& each) { return now() - each.second >= kRestMicros; });
+  std::erase_if(refused_,
+                [this](const auto& each) { return now() - each.second >= kRefusedMicros; });
 }
 
 BalanceInput TabletBalancer::MakeInput() {
@@ -151,8 +182,10 @@ BalanceInput TabletBalancer::MakeInput() {
     set.answers = asked != asked_.end() && asked->second.sizes.has_value();
     const ClusterSet* const known = services.cluster_view.sets.Find(row.number);
     if (known != nullptr) set.maxmemory = known->maxmemory;
-    set.busy = IsBusy(row.number, known == nullptr ? 0 : known->load);
+    set.loop = known == nullptr ? 0 : known->load;
+    set.busy = IsBusy(row.number, set.loop);
     if (!set.answers) continue;
+    set.has_loads = asked->second.loads;
     for (const TabletSize& size : *asked->second.sizes) sizes_[{size.table_id, size.begin}] = size;
   }
   for (const auto& [number, job] : services.move_jobs.All(store)) {
@@ -180,11 +213,11 @@ BalanceInput TabletBalancer::MakeInput() {
         tablet.bytes = size->bytes;
         tablet.middle = size->middle;
       }
-      AddLoad(size, &tablet);
       if (const MoveJob* job = services.move_jobs.Of(store, id, tablet.tablet); job != nullptr) {
         tablet.moves = true;
         tablet.to = job->to;
       }
+      AddLoad(size, &tablet);
     }
   }
   return input;
@@ -199,7 +232,10 @@ void TabletBalancer::Carry(const BalanceInput& input, const BalanceStep& step) {
   const TabletName key{tablet.table_id, tablet.tablet.begin};
   switch (step.kind) {
     case BalanceStep::Kind::kMove:
-      if (Order(tablet, step, name) && step.for_load) moved_[key] = {now(), tablet.load};
+      if (Order(tablet, step, name)) {
+        moved_[key] = {
+            .to = step.to, .load = tablet.load, .on_way_micros = now(), .for_load = step.for_load};
+      }
       return;
     case BalanceStep::Kind::kSplit:
       // What is left of it takes half of what it took.
@@ -242,10 +278,10 @@ void TabletBalancer::Split(const BalanceInput::Tablet& tablet, const BalanceStep
   split.out.table_id = tablet.table_id;
   split.out.tablet = tablet.tablet;
   split.ops = at;
-  splits_.push_back(calls_.Ask(tablet.set, split));
-  (void)MoveJobs::Tell(
-      store, fmt::format("split {} at {}", name, Quote(TabletBoundText(*table, at))), step.reason);
-  Hurry();
+  splits_[calls_.Ask(tablet.set, split)] = {
+      .tablet = {tablet.table_id, tablet.tablet.begin},
+      .what = fmt::format("split {} at {}", name, Quote(TabletBoundText(*table, at))),
+      .why = step.reason};
 }
 
 }  // namespace cellar

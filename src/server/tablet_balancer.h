@@ -40,14 +40,17 @@ class TabletBalancer {
   static constexpr int64_t kAnswerMicros{2'000'000};
   // A set is busy once it has been for so long.
   static constexpr int64_t kBusyMicros{5'000'000};
-  // What has moved for its load takes there what it took before, until that is known; and does not
-  // move again for its load, nor is a hot row told again, for longer.
+  // What has moved takes there what it took before, until that is known; and if it has moved for
+  // its load it does not again, nor is a hot row told again, for longer. Where a split is refused
+  // there is none for a while.
   static constexpr int64_t kRampMicros{15'000'000};
   static constexpr int64_t kRestMicros{600'000'000};
+  static constexpr int64_t kRefusedMicros{60'000'000};
 
   struct Asked {
     uint64_t ticket{0};
     std::optional<std::vector<TabletSize>> sizes{};
+    bool loads{false};  // of these
   };
   int64_t now() const { return host_.clock().MonotonicMicros(); }
   void Ask();
@@ -58,6 +61,7 @@ class TabletBalancer {
   void Carry(const BalanceInput& input, const BalanceStep& step);
   bool Order(const BalanceInput::Tablet& tablet, const BalanceStep& step, std::string name);
   void Split(const BalanceInput::Tablet& tablet, const BalanceStep& step, const std::string& name);
+  void TakeSplits();
   bool IsBusy(uint64_t set, uint64_t load_percent);
   void AddLoad(const TabletSize* size, BalanceInput::Tablet* tablet);
   void DropOld();
@@ -72,12 +76,20 @@ class TabletBalancer {
   std::map<TabletName, TabletSize> sizes_;              // as told in the last round
   std::map<uint64_t, int64_t> busy_micros_;             // sets: since then
   struct Moved {
-    int64_t micros;  // when it was ordered
-    uint64_t load;   // then
+    uint64_t to;
+    uint64_t load;          // when it was ordered
+    int64_t on_way_micros;  // it was on its way still then
+    bool for_load;
   };
-  std::map<TabletName, Moved> moved_;   // for their load
-  std::map<TabletName, int64_t> told_;  // of a hot row, then
-  std::vector<uint64_t> splits_;        // tickets
+  std::map<TabletName, Moved> moved_;
+  std::map<TabletName, int64_t> told_;     // of a hot row, then
+  std::map<TabletName, int64_t> refused_;  // a split, then
+  struct Splitting {
+    TabletName tablet;
+    std::string what;
+    std::string why;
+  };
+  std::map<uint64_t, Splitting> splits_;  // by ticket
 };
 
 }  // namespace cellar

@@ -71,10 +71,11 @@ void EncodeTabletSizes(const std::vector<TabletSize>& sizes, bool loads, std::st
   }
 }
 
-bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes) {
+bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes, bool* loads) {
   sizes->clear();
   uint64_t count = 0;
   if (!GetVarint64(&from, &count) || count > from.size()) return false;
+  *loads = count == 0;  // whoever has nothing says all of it
   for (uint64_t i = 0; i < count; ++i) {
     TabletSize size;
     std::string_view begin;
@@ -89,6 +90,7 @@ bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes) {
   if (from.empty()) return true;
   for (TabletSize& size : *sizes)
     if (!GetVarint64(&from, &size.rows)) return false;
+  *loads = *loads || !from.empty();
   if (from.empty()) return true;
   for (TabletSize& size : *sizes) {
     std::string_view middle;

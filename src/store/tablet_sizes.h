@@ -27,7 +27,9 @@ struct TabletSize {
 // b load_middle, v top_percent } of each. Who is of a version before leaves rows and loads out, and
 // reads no loads.
 void EncodeTabletSizes(const std::vector<TabletSize>& sizes, bool loads, std::string* to);
-[[nodiscard]] bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes);
+// *loads: they are among it.
+[[nodiscard]] bool DecodeTabletSizes(std::string_view from, std::vector<TabletSize>* sizes,
+                                     bool* loads);
 
 // Where a tablet of the table may begin, at the key or before it: between groups of a COLOCATE.
 // Empty: nowhere.

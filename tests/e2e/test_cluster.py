@@ -161,7 +161,7 @@ class OneSet(ClusterCase):
         self.assertEqual(1, version)
         self.assertEqual(["0/t"] + [f"_cluster/{name}" for name in ("tablets", "sets", "options", "events", "catalog", "jobs", "cuts")],
                          [each["table"] for each in listed])
-        self.assertEqual({"table": "0/t", "start": "", "end": "", "set": 0, "epoch": 1, "bytes": listed[0]["bytes"], "rows": 1, "load": 0,
+        self.assertEqual({"table": "0/t", "start": "", "end": "", "set": 0, "epoch": 1, "bytes": listed[0]["bytes"], "rows": 1, "load": None,
                           "state": "owned", "job": None, "to": None, "progress": None}, listed[0])
         info = member.info("cluster")
         self.assertEqual((0, 1, "director", 1, 8), tuple(info[f"cluster_{name}"] for name in

@@ -40,16 +40,17 @@ size_t ShownOf(size_t there, uint64_t shown) {
 }  // namespace
 
 std::string MapText(const client::TabletMap& map, uint64_t shown) {
-  std::string text = fmt::format("{:<24}{:<24}{:<24}{:>4}{:>9}{:>9}  {}\n", "TABLE", "FROM",
-                                 "BEFORE", "SET", "ROWS", "MEMORY", "STATE");
+  std::string text = fmt::format("{:<24}{:<24}{:<24}{:>4}{:>9}{:>9}{:>7}  {}\n", "TABLE", "FROM",
+                                 "BEFORE", "SET", "ROWS", "MEMORY", "LOAD", "STATE");
   const size_t count = ShownOf(map.tablets.size(), shown);
   for (size_t i = 0; i < count; ++i) {
     const TabletState& tablet = map.tablets[i];
-    text +=
-        fmt::format("{:<24}{:<24}{:<24}{:>4}{:>9}{:>9}  {}\n", PrintableText(tablet.table, 23),
-                    KeyText(tablet.start, "(first)"), KeyText(tablet.end, "(last)"), tablet.set,
-                    FigureText(tablet.rows, client::CountText),
-                    FigureText(tablet.bytes, client::BytesText), PrintableText(tablet.state, 20));
+    text += fmt::format(
+        "{:<24}{:<24}{:<24}{:>4}{:>9}{:>9}{:>7}  {}\n", PrintableText(tablet.table, 23),
+        KeyText(tablet.start, "(first)"), KeyText(tablet.end, "(last)"), tablet.set,
+        FigureText(tablet.rows, client::CountText), FigureText(tablet.bytes, client::BytesText),
+        tablet.load ? fmt::format("{} %", *tablet.load) : std::string("-"),
+        PrintableText(tablet.state, 20));
   }
   text +=
       fmt::format("{} {}, map version {}\n", count, count == 1 ? "tablet" : "tablets", map.version);
@@ -73,6 +74,7 @@ std::string MapJson(const client::TabletMap& map, uint64_t shown) {
     json.Name("epoch").Number(tablet.epoch);
     json.Name("rows").Number(tablet.rows);
     json.Name("bytes").Number(tablet.bytes);
+    json.Name("load_percent").Number(tablet.load);
     json.Name("state").Text(tablet.state);
     json.EndObject();
   }

@@ -66,6 +66,7 @@ TabletState TabletOf(const redisReply& map) {
           .epoch = Unsigned(map, "epoch"),
           .bytes = Known(map, "bytes"),
           .rows = Known(map, "rows"),
+          .load = Known(map, "load"),
           .state = TextField(map, "state")};
 }
 

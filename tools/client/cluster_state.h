@@ -48,6 +48,7 @@ struct TabletState {
   uint64_t epoch{0};
   std::optional<uint64_t> bytes;  // none: nobody has told
   std::optional<uint64_t> rows;
+  std::optional<uint64_t> load;  // percent of a core
   std::string state;
 };
 

@@ -73,7 +73,8 @@ void TabletReports::SaySize(uint64_t table_id, const MapEntry& entry, TabletRepo
   const bool is_whole = is_own && entry.begin.empty() && entry.end.empty();
   report->bytes = is_whole ? table->memory_bytes() : size->bytes;
   report->rows = is_whole ? table->counters().rows : size->rows;
-  report->load = size->load / 10;
+  // Of a cluster of one set nobody counts it.
+  if (host_.routes()) report->load = size->load / 10;
 }
 
 }  // namespace cellar
