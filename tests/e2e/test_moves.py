@@ -156,7 +156,8 @@ class Moving(MovesCase):
         self.assertEqual((1, 1), tuple(director.info("cluster")[name] for name in ("cluster_jobs_running", "cluster_tablets_given")))
         other.server.process.send_signal(signal.SIGCONT)
         self.wait_until(lambda: self.jobs()[0]["state"] == "done", self.jobs)
-        self.assertEqual([2, 1, 2], self.owners(member=director))
+        # The map hears of it from the set that has it now.
+        self.wait_until(lambda: self.owners(member=director) == [2, 1, 2], lambda: self.owners(member=director))
         self.assertEqual(["owned"] * 3, [each["state"] for each in self.tablets(member=director)])
         # The director hears of sizes every few seconds.
         self.wait_until(lambda: all(each["bytes"] is not None and each["rows"] is not None for each in self.tablets(member=director)),

@@ -69,7 +69,7 @@ class ReadmeTest(unittest.TestCase):
             self.assertEqual(["cluster"], os.listdir(folder))
         self.assertIn("\nOK\nOK\nGraz\n", done.stdout)
         self.assertEqual(2, done.stdout.count("3 sets with 3 nodes: all is well\n"))
-        self.assertEqual(["0", "1", "2"], re.findall(r"(?m)^t .* (\d) +\S+ +\S+  owned$", done.stdout))
+        self.assertEqual(["0", "1", "2"], re.findall(r"(?m)^t .* (\d) +\S+ +\S+ +(?:\d+ %|-)  owned$", done.stdout))
         self.assertTrue(done.stdout.endswith(f"3 nodes stopped; the data stays in {os.path.realpath(folder)}/cluster\n"))
 
     def test_its_pictures_are_there(self):
