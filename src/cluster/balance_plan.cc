@@ -139,15 +139,14 @@ class Planner {
     uint64_t mean{0};
     bool may{false};  // there are two of them
   };
-  Ends EndsOf(const std::map<uint64_t, uint64_t>& shares) const {
+  // `is_known`: of whom.
+  Ends EndsOf(const std::map<uint64_t, uint64_t>& shares, bool BalanceInput::Set::*is_known) const {
     Ends ends;
     uint64_t total = 0;
     size_t count = 0;
-    const bool by_load = &shares == &loads_;
     for (const auto& [number, set] : sets_) {
-      if (set->draining || !set->answers || (by_load && !set->has_loads)) continue;
-      const auto found = shares.find(number);
-      const uint64_t share = found == shares.end() ? 0 : found->second;
+      if (set->draining || !(set->*is_known)) continue;
+      const uint64_t share = shares.at(number);
       total += share;
       if (count == 0 || share > shares.at(ends.most)) ends.most = number;
       if (count == 0 || share < shares.at(ends.least)) ends.least = number;
@@ -163,12 +162,13 @@ class Planner {
     }
   }
   bool SpreadLoadOne() {
-    const Ends ends = EndsOf(loads_);
+    const Ends ends = EndsOf(loads_, &BalanceInput::Set::has_loads);
+    if (!ends.may || !Rests(ends.most) || !Rests(ends.least)) return false;
     const uint64_t most = loads_[ends.most];
     const uint64_t least = loads_[ends.least];
-    const bool uneven = ends.may && sets_.at(ends.most)->busy && most >= kLoadWorthIt &&
+    const bool uneven = sets_.at(ends.most)->busy && most >= kLoadWorthIt &&
                         (most - ends.mean) * 100 > ends.mean * kLoadSpreadPercent;
-    if (!uneven || !Rests(ends.most) || !Rests(ends.least)) return false;
+    if (!uneven) return false;
     const uint64_t apart = most - least;
     std::optional<size_t> best;
     uint64_t best_apart = apart - std::min(apart, ends.mean / 10);
@@ -231,7 +231,7 @@ class Planner {
     }
   }
   bool SpreadOne() {
-    const auto [most, least, mean, may] = EndsOf(bytes_);
+    const auto [most, least, mean, may] = EndsOf(bytes_, &BalanceInput::Set::answers);
     if (!may || !Rests(most) || !Rests(least)) return false;
     const uint64_t above = bytes_[most] - std::min(bytes_[most], mean);
     const uint64_t below = mean - std::min(mean, bytes_[least]);
@@ -266,7 +266,7 @@ class Planner {
   bool IsTooHot(size_t i, uint64_t to) const {
     const uint64_t load = At(i).load;
     if (!input_.by_load || load < kLoadWorthIt) return false;
-    const uint64_t mean = EndsOf(loads_).mean;
+    const uint64_t mean = EndsOf(loads_, &BalanceInput::Set::has_loads).mean;
     return loads_.at(to) + load > mean + mean * kLoadSpreadPercent / 100;
   }
 

@@ -37,7 +37,7 @@ struct BalanceInput {
     uint64_t moving{0};     // jobs that it takes part in
     bool busy{false};       // its leader's loop has been for some seconds
     uint64_t loop{0};       // percent of a core that this takes
-    bool has_loads{false};  // what its tablets take is known
+    bool has_loads{false};  // it answers, and what its tablets take is known
   };
   struct Tablet {
     uint64_t table_id{0};
