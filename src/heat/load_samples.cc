@@ -39,9 +39,11 @@ void LoadSamples::Add(uint64_t table_id, std::string_view row_key, uint64_t nano
     Thin();
     tighten_micros_ = now_micros + kTightenMicros;
   }
+  const uint64_t own = nanos + kCommandNanos;
+  const uint64_t others = std::min(own, kOthersNanosMax / commands) * (commands - 1);
   samples_.push_back({.table_id = table_id,
                       .key = std::string(row_key.substr(0, kKeyBytesMax)),
-                      .nanos = (nanos + kCommandNanos) * commands,
+                      .nanos = own + others,
                       .micros = now_micros,
                       .is_whole = row_key.size() <= kKeyBytesMax});
 }
@@ -55,12 +57,6 @@ LoadView LoadSamples::View(int64_t now_micros) {
     return std::tie(a.table_id, a.key) < std::tie(b.table_id, b.key);
   });
   return view;
-}
-
-size_t LoadSamples::memory_bytes() const {
-  size_t bytes = samples_.size() * sizeof(Sample);
-  for (const Sample& sample : samples_) bytes += sample.key.capacity();
-  return bytes;
 }
 
 RangeLoad LoadView::Of(uint64_t table_id, std::string_view begin, std::string_view end) const {

@@ -5,7 +5,8 @@
 // By lot, as HEAT, of which it is independent: of so many commands one is kept, for all of them.
 // How many those are goes by what comes, so that there are some hundred to two thousand in the
 // window. A command counts with the time that it was carried out in and kCommandNanos for what the
-// loop has with it besides; commands that name no row are not seen.
+// loop has with it besides; commands that name no row are not seen. One that is slow counts whole,
+// and for others no more than kOthersNanosMax: alone it says nothing of them.
 //
 // It belongs to the loop's thread, is in no log and in no file, and begins empty.
 #pragma once
@@ -35,6 +36,7 @@ class LoadSamples {
   static constexpr int64_t kWindowMicros{10'000'000};
   static constexpr size_t kSamplesMax{2'048};
   static constexpr uint64_t kCommandNanos{500};
+  static constexpr uint64_t kOthersNanosMax{100'000'000};
   // Of longer keys so much is kept; they are no middle.
   static constexpr size_t kKeyBytesMax{256};
 
@@ -48,7 +50,6 @@ class LoadSamples {
   // What there is now. O(samples log samples)
   LoadView View(int64_t now_micros);
   size_t size() const { return samples_.size(); }
-  size_t memory_bytes() const;
 
  private:
   friend class LoadView;

@@ -472,6 +472,19 @@ TEST_CASE("samples stand for all commands, however many come", "[balance]") {
   CHECK(samples.View(now + 2 * LoadSamples::kWindowMicros).Of(7, "", "").permille == 0);
 }
 
+TEST_CASE("a slow command says nothing of those between it and the one before", "[balance]") {
+  LoadSamples samples;
+  samples.Restart(0);
+  const int64_t now = LoadSamples::kWindowMicros;
+  samples.Add(1, "slow", 2'000'000'000, 4'096, now);
+  const uint64_t load = samples.View(now).Of(1, "", "").permille;
+  CHECK(load >= 200);
+  CHECK(load <= 211);
+  // Nor does one that is as long as can be.
+  samples.Add(2, "slow", UINT64_MAX / 2, UINT64_MAX / 2, now);
+  CHECK(samples.View(now).Of(2, "", "").permille <= UINT64_MAX / 2 / 10'000'000 + 11);
+}
+
 TEST_CASE("the middle of a load is a row before which about half of it is", "[balance]") {
   LoadSamples samples;
   samples.Restart(0);
