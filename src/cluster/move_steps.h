@@ -8,8 +8,8 @@
 //   kOwn     donor -> recipient    that was all: it is yours
 //   kDrop    set 0 -> recipient    it does not come
 //   kCancel  set 0 -> donor        it is not to move, if it has not been given yet
-//   kSizes   set 0 -> any          how much do its tablets have? (balance_plan.h; job: kPlainSizes
-//                                  or kSizesAndLoads)
+//   kSizes   set 0 -> any          how much do its tablets have? (balance_plan.h; with what
+//                                  they take if the job is kSizesAndLoads)
 //   kSplit   set 0 -> owner        the tablet is to be cut at a key
 //   kReclaim set 0 -> donor        the recipient is lost for good: the tablet is yours as it was
 //   kHolds   set 0 -> any          has it anything of a range? (cluster/adoption.h)
@@ -43,8 +43,8 @@
 
 namespace cellar {
 
-// What kSizes has as a job. Who is of a version before knows one kind alone.
-inline constexpr uint64_t kPlainSizes{1};
+// In place of a job, which kSizes has none of: before there were loads it was 1, and is not looked
+// at by who knows of none.
 inline constexpr uint64_t kSizesAndLoads{2};
 
 struct MoveStep {

@@ -66,14 +66,21 @@ const TabletSize* TabletReports::OwnSize(uint64_t table_id, std::string_view beg
 void TabletReports::SaySize(uint64_t table_id, const MapEntry& entry, TabletReport* report) {
   const Table* const table = host_.store().TableById(table_id);
   const bool is_own = table != nullptr && entry.set == host_.store().engine().cluster().set;
+  const bool is_whole = is_own && entry.begin.empty() && entry.end.empty();
+  if (is_whole) {
+    report->bytes = table->memory_bytes();
+    report->rows = table->counters().rows;
+  }
+  // Of a cluster of one set nobody counts what it takes.
+  if (is_whole && !host_.routes()) return;
   const MoveDesk* const desk = host_.services().moves;
   const TabletSize* size = is_own ? OwnSize(table_id, entry.begin) : nullptr;
   if (size == nullptr && desk != nullptr) size = desk->SizeOf(table_id, entry.begin);
   if (size == nullptr) return;
-  const bool is_whole = is_own && entry.begin.empty() && entry.end.empty();
-  report->bytes = is_whole ? table->memory_bytes() : size->bytes;
-  report->rows = is_whole ? table->counters().rows : size->rows;
-  // Of a cluster of one set nobody counts it.
+  if (!is_whole) {
+    report->bytes = size->bytes;
+    report->rows = size->rows;
+  }
   if (host_.routes()) report->load = size->load / 10;
 }
 
