@@ -91,6 +91,12 @@ CommandLinks::CommandLinks(Host& host, ReplicationHost& dialler)
 
 CommandLinks::~CommandLinks() = default;
 
+PassedClient* CommandLinks::MakeClient(Connection* connection) {
+  if (connection->passed == nullptr)
+    connection->passed = std::make_unique<PassedClient>(*this, *connection);
+  return static_cast<PassedClient*>(connection->passed.get());
+}
+
 PassedClient* CommandLinks::ClientOf(const Session& session) {
   Connection* const connection = static_cast<const ConnectedSession&>(session).connection;
   return connection == nullptr ? nullptr : static_cast<PassedClient*>(connection->passed.get());
@@ -121,7 +127,7 @@ bool CommandLinks::Takes(const Session& session, const CommandEntry& command, Ar
   if (!host_.services().config.cluster_forward || set()->open()) return false;
   const bool refused = refused_node_ != 0 && refused_node_ == set()->set().leader();
   if (refused && now() < refused_micros_) return false;
-  const bool watched = client != nullptr && (client->watches() || client->watches_lost);
+  const bool watched = client != nullptr && client->has_watched();
   switch (command.role) {
     case CommandRole::kWatch:
     case CommandRole::kWait:  // it asks about what this connection has written
@@ -205,10 +211,7 @@ bool CommandLinks::IsBehind(const PassedClient& client, bool in_feeds) const {
 CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry& command,
                                            Arguments args, Doing doing, std::string* error) {
   doing.writes = doing.writes || SetUsers::IsChange(command);
-  Connection& connection = *Connection::Of(session);
-  if (connection.passed == nullptr)
-    connection.passed = std::make_unique<PassedClient>(*this, connection);
-  auto* const client = static_cast<PassedClient*>(connection.passed.get());
+  PassedClient* const client = MakeClient(Connection::Of(session));
   const Outcome outcome = TryPass(client, command, args, doing, error);
   if (outcome != Outcome::kRefused || !command.Is(CommandRole::kExec)) return outcome;
   // It ends the transaction, and what is watched for it, wherever that is kept.
@@ -480,7 +483,7 @@ void CommandLinks::OnRunsHere(Session& session, const CommandEntry& command) {
   client->misled = false;
   const bool ends = command.Is(CommandRole::kEndsWatches) || command.Is(CommandRole::kExec) ||
                     command.Is(CommandRole::kUnwatch);
-  if (!ends || !(client->watches() || client->watches_lost)) return;
+  if (!ends || !client->has_watched()) return;
   if (command.Is(CommandRole::kExec) && session.in_multi()) session.transaction->broken = true;
   client->EndWatches();
 }

@@ -197,9 +197,9 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   // Rows are those of several sets, or no more.
   void UpdateRoutes();
   // --- command_links_beside.cc: several sets carry out commands of one client at a time
-  // Whether it is such a command, of a session without anything that minds.
-  static bool IsPlain(const PassedClient& client, const Session& session,
-                      const CommandEntry& command);
+  // Whether it is such a command, of a session without anything that minds, as long as its client
+  // watches nothing.
+  static bool IsPlain(const Session& session, const CommandEntry& command);
   // Of a row of the own set, which this node leads: whether it goes behind what is under way
   // elsewhere, by the link to itself, instead of waiting for that.
   bool GoesBeside(const PassedClient& client, const Session& session, const CommandEntry& command,
@@ -264,7 +264,9 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   // The end that what is under way on the channel goes by; null: it is gone.
   EntryEnd* EndOf(const PassedChannel& channel) const;
   void BeginReply(PassedChannel* channel);
+  // Null: nothing of it was passed on yet.
   static PassedClient* ClientOf(const Session& session);
+  PassedClient* MakeClient(Connection* connection);
 
   Host& host_;
   ReplicationHost& dialler_;

@@ -35,27 +35,25 @@ std::vector<std::string_view> WordsOf(std::string_view request) {
 }  // namespace
 
 // Whoever tracks or watches is told of things in their order with replies.
-bool CommandLinks::IsPlain(const PassedClient& client, const Session& session,
-                           const CommandEntry& command) {
+bool CommandLinks::IsPlain(const Session& session, const CommandEntry& command) {
   return command.reach == CommandReach::kRow && command.Is(CommandRole::kNone) &&
          !command.Has(kBlocking) && session.transaction == nullptr && session.tracking == nullptr &&
-         session.reply_mode == ReplyMode::kOn && !session.switches.redirects && !client.watches() &&
-         !client.watches_lost;
+         session.reply_mode == ReplyMode::kOn && !session.switches.redirects;
 }
 
 bool CommandLinks::GoesBeside(const PassedClient& client, const Session& session,
                               const CommandEntry& command, const CommandRoute& route) const {
   return client.under_way() && client.takes_beside() && route.table != nullptr &&
          route.Is(CommandRoute::Kind::kSet) && route.set == own_set() && set()->open() &&
-         IsPlain(client, session, command);
+         IsPlain(session, command) && !client.has_watched();
 }
 
 bool CommandLinks::MayGoBeside(PassedClient* client, const Session& session,
                                const CommandEntry& command, const CommandRoute& route) {
   if (!host_.routes()) return false;
   if (!client->under_way()) client->window.Begin();
-  return route.Is(CommandRoute::Kind::kSet) && IsPlain(*client, session, command) &&
-         client->window.Note(route.table, MapOf(host_).version());
+  return route.Is(CommandRoute::Kind::kSet) && IsPlain(session, command) &&
+         !client->has_watched() && client->window.Note(route.table, MapOf(host_).version());
 }
 
 void CommandLinks::NoteBack(PassedClient* client) {

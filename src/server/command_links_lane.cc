@@ -22,11 +22,9 @@ namespace {
 // Of its words together.
 constexpr size_t kLaneBytesMax{64 << 10};
 
-bool IsOfLane(const Session& session, const CommandEntry& command) {
-  return command.Is(CommandRole::kNone) && !command.Has(kBlocking) && session.tracking == nullptr &&
-         session.reply_mode == ReplyMode::kOn && session.pushes == nullptr &&
-         session.read_ticket == 0 && !session.switches.redirects &&
-         !session.switches.waits_elsewhere;
+// Nothing of what has been is under way for it still but calls.
+bool Rests(const Session& session) {
+  return session.pushes == nullptr && session.read_ticket == 0 && !session.switches.waits_elsewhere;
 }
 
 bool IsShort(Arguments args) {
@@ -49,7 +47,8 @@ CommandPassing::Lane CommandLinks::TakeLane(Session& session, const CommandEntry
   Connection* const connection = static_cast<ConnectedSession&>(session).connection;
   // What another node has passed on was asked whether it belongs here.
   if (connection == nullptr) return takes_writes ? Lane::kHere : Lane::kNone;
-  if (set() == nullptr || !IsOfLane(session, command) || !SetUsers::AreKnown(host_))
+  if (set() == nullptr || !IsPlain(session, command) || !Rests(session) ||
+      !SetUsers::AreKnown(host_))
     return Lane::kNone;
   const bool routes = host_.routes();
   const bool leads = set()->open();
@@ -71,8 +70,8 @@ CommandPassing::Lane CommandLinks::RunInLane(PassedClient* client, const Command
     return Lane::kHere;
   }
   // What goes on as a task cannot be kept.
-  const bool behind = command.Has(kFast) && host_.routes() && !client->watches() &&
-                      !client->watches_lost && !IsFull(*client, false) && client->MayKeep() &&
+  const bool behind = command.Has(kFast) && host_.routes() && !client->has_watched() &&
+                      !IsFull(*client, false) && client->MayKeep() &&
                       client->window.Note(&place_.table(), MapOf(host_).version());
   return behind ? Lane::kBehind : Lane::kNone;
 }
@@ -82,11 +81,8 @@ CommandPassing::Lane CommandLinks::PassInLane(Connection* connection, const Comm
   if (!host_.services().config.cluster_forward || leave_by_micros_ != 0 || refused_node_ != 0 ||
       !IsShort(args))
     return Lane::kNone;
-  if (connection->passed == nullptr)
-    connection->passed = std::make_unique<PassedClient>(*this, *connection);
-  auto* const client = static_cast<PassedClient*>(connection->passed.get());
-  if (client->since_micros != 0 || client->watches() || client->watches_lost ||
-      IsFull(*client, false))
+  PassedClient* const client = MakeClient(connection);
+  if (client->since_micros != 0 || client->has_watched() || IsFull(*client, false))
     return Lane::kNone;
   if (!client->under_way()) client->window.Begin();
   const bool beside =

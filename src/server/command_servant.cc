@@ -82,11 +82,10 @@ CallServant::Readiness CommandServant::MayExecute(std::string_view text, uint8_t
   if (set->is_witness()) return Readiness::kNever;
   if (!set->open()) return set->set().leads() ? Readiness::kLater : Readiness::kNever;
   if (host_.routes()) {
-    const std::optional<bool> has_row = HasRow(text);
-    const Look look = has_row ? Look{.is_owners = *has_row} : LookAt(text);
+    has_row_ = HasRow(text);
+    const Look look = has_row_ ? Look{} : LookAt(text);
     if (!look.is_owners) return Readiness::kOtherSet;
     if (WaitsForSchema(look.schema_waits)) return Readiness::kLater;
-    has_row_ = has_row.has_value();
   }
   if (session_.output.size() - head_ >= Session::kOutputPauseBytes) return Readiness::kLater;
   const bool writes = (flags & kCallWrites) != 0;
@@ -94,19 +93,18 @@ CallServant::Readiness CommandServant::MayExecute(std::string_view text, uint8_t
   return set->may_append() ? Readiness::kNow : Readiness::kLater;
 }
 
-std::optional<bool> CommandServant::HasRow(std::string_view text) {
+bool CommandServant::HasRow(std::string_view text) {
   ParsedCommand& parsed = Parsed();
-  if (!ReadOneCommand(text, &parsed.args)) return std::nullopt;
+  if (!ReadOneCommand(text, &parsed.args)) return false;
   parsed.entry = host_.services().commands.Find(parsed.args[0]);
   const bool is_of_row = parsed.entry != nullptr && parsed.entry->reach == CommandReach::kRow &&
                          parsed.entry->Is(CommandRole::kNone) &&
                          parsed.entry->Takes(parsed.args.size());
-  if (!is_of_row) return std::nullopt;
+  if (!is_of_row) return false;
   thread_local RowPlace place;
   const RowSources truth{
       .map = nullptr, .own_set = host_.store().engine().cluster().set, .leads = true};
-  if (place.Find(host_.store(), session_.keyspace, *parsed.entry, parsed.args, truth)) return true;
-  return std::nullopt;
+  return place.Find(host_.store(), session_.keyspace, *parsed.entry, parsed.args, truth);
 }
 
 bool CommandServant::WaitsForSchema(bool schema_waits) {

@@ -75,9 +75,9 @@ class CommandServant final : public CallServant {
   void Step(const TaskBudget& budget);
 
  private:
-  // Of a call that is one command of one row: takes it apart for Execute, which comes next. Whether
-  // the own set has the row; nothing: it is another call, or there is more to be said.
-  std::optional<bool> HasRow(std::string_view text);
+  // Whether the call is one command of one row, and the own set has that: then it has been taken
+  // apart for Execute, which comes next. False: LookAt tells more.
+  bool HasRow(std::string_view text);
   // One command; false: it must wait, and nothing was done.
   bool Run(std::span<const std::string_view> words);
   // Likewise, what has been taken apart.

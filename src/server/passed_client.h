@@ -101,6 +101,8 @@ class PassedClient final : public PassedCommands {
   void RefuseBack(std::string_view error);
   // Some owner keeps watches for it.
   bool watches() const;
+  // Some owner does, or has until it was lost.
+  bool has_watched() const { return watches_lost || watches(); }
   // That set's does.
   bool WatchesOn(uint64_t set) const;
   // Another set's than the own one.
