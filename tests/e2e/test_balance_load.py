@@ -1,17 +1,22 @@
 """Tablets that move by themselves for what commands of their rows take: a hot tablet is cut and spread over the sets, a hot
-row is told and left alone."""
+row is told and left alone.
 
+CELLAR_MOVE_SECONDS: how long nodes die.
+"""
+
+import os
 import random
 import socket
 import threading
+import time
 import unittest
 
 import redis
 
-from cluster_sets import pairs
 from move_load import MovesCase
 
 ROWS = 300
+SECONDS = float(os.environ.get("CELLAR_MOVE_SECONDS", "6"))
 
 
 def request(*words):
@@ -19,26 +24,40 @@ def request(*words):
 
 
 class Load:
-    """Clients that read rows as fast as they are answered, each of them in pipelines at one node."""
+    """Clients that read rows as fast as they are answered, each of them in pipelines at one node. `faults`: nodes die, and
+    what they are told then is none of theirs."""
 
-    def __init__(self, case, draw, clients=3):
-        self.case, self.stopped, self.errors = case, threading.Event(), []
+    def __init__(self, case, draw, clients=3, faults=False):
+        self.case, self.faults, self.stopped, self.errors = case, faults, threading.Event(), []
         self.threads = [case.beside(lambda number=number: self.run(number, draw)) for number in range(clients)]
         case.addCleanup(self.stop)
 
     def run(self, number, draw):
         rng = random.Random(f"{self.case.seed}/{number}")
         batches = [b"".join(request("CGET", "t", draw(rng), "f:x") for _ in range(400)) for _ in range(8)]
-        with socket.create_connection(("127.0.0.1", self.case.everyone[number % len(self.case.everyone)].port)) as client:
+        port = self.case.everyone[number % len(self.case.everyone)].port
+        while not self.stopped.is_set():
+            try:
+                self.read(port, rng, batches)
+            except OSError as error:
+                if not self.faults:
+                    self.errors.append(repr(error))
+                    return
+                self.stopped.wait(0.05)
+
+    def read(self, port, rng, batches):
+        with socket.create_connection(("127.0.0.1", port)) as client:
             reader = client.makefile("rb")
             while not self.stopped.is_set():
                 client.sendall(rng.choice(batches))
                 for _ in range(400):
                     line = reader.readline()
-                    if not line.startswith(b"$"):
+                    if not line:
+                        raise ConnectionError("it has closed")
+                    if line.startswith(b"$"):
+                        reader.readline()
+                    elif not self.faults or not line.startswith((b"-TRYAGAIN", b"-CLUSTERDOWN", b"-LOADING")):
                         self.errors.append(line)
-                        return
-                    reader.readline()
 
     def stop(self):
         self.stopped.set()
@@ -88,10 +107,33 @@ class BalanceByLoad(MovesCase):
         self.assertTrue(any(event.startswith("split 0/t at ") and "of a core" in event for event in told), told)
         self.assertTrue(any("is to move from set 0" in event and "of a core" in event for event in told), told)
         self.assert_whole()
+        self.assert_all_there()
+
+    def assert_all_there(self):
         pipe = redis.Redis(port=self.any().port).pipeline(transaction=False)
         for number in range(ROWS):
             pipe.execute_command("CGET", "t", self.row(number), "f:x")
         self.assertEqual([b"v"] * ROWS, pipe.execute())
+
+    def test_it_goes_on_when_nodes_die(self):
+        """The director, who forgets what he has seen, owners, and those who are to own."""
+        rng = random.Random(self.seed)
+        load = Load(self, lambda rng: self.row(rng.randrange(ROWS)), faults=True)
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            time.sleep(rng.random() * 3)
+            victim = rng.choice(self.everyone)
+            victim.server.kill()
+            victim.server.start()
+            victim.connect()
+            self.director.run("DEBUG", "CLUSTER", "BUSY-AT", 3)
+        self.wait_until(lambda: len(self.shares()) == 3 and max(self.shares().values()) <= ROWS * 55 // 100,
+                        lambda: f"seed {self.seed}: {self.shares()}, {self.events()[:20]}")
+        load.stop()
+        self.assertEqual([], load.errors[:5], f"seed {self.seed}")
+        self.wait_until(lambda: all(job["state"] in ("done", "cancelled") for job in self.jobs()), self.jobs)
+        self.assert_whole()
+        self.assert_all_there()
 
     def test_a_hot_row_is_told_and_stays(self):
         hot = self.row(200)
