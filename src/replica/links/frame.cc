@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kLengthMin = kFrameHeadBytes - kFrameHashEnd;
 // Behind so much that has been taken out, the rest is moved to the front.
 constexpr size_t kMoveBytes = 1 << 20;
+// A link that has nothing to read keeps no more: a node has several to each other one.
+constexpr size_t kKeptBytes{1 << 20};
 
 size_t BodyBytesMax(FrameKind kind) {
   switch (kind) {
@@ -145,7 +147,7 @@ std::optional<FrameHead> FrameReader::Arriving() const {
 
 Result<bool> FrameReader::Next(Frame* frame) {
   if (begin_ == buffer_.size()) {
-    if (buffer_.capacity() > 2 * kFrameBytesMax) FreeString(&buffer_);
+    if (buffer_.capacity() > kKeptBytes) FreeString(&buffer_);
     buffer_.clear();
     begin_ = 0;
   } else if (begin_ >= kMoveBytes) {
