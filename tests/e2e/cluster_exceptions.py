@@ -54,7 +54,7 @@ EXCEPTIONS = {
     "test_snapshots.Snapshots.test_the_file_has_each_leaf_once": COPIES,
     "test_io_threads": A_NODES_CLIENTS,
     "test_io_threads.ThreadsTest.test_memory_held_for_who_does_not_read_is_counted":
-        (f"{ONE_NODE}, {STILL}", "what tablets that move leave in the node's log and its buffers is counted, too"),
+        (f"{ONE_NODE}, {CALM}", "what tablets that move or are cut leave in the node's log and its buffers is counted, too"),
     "test_io_threads.ThreadsTest.test_the_place_of_who_has_left_is_free": (SKIP, "other nodes take places as clients do, and come and go"),
     "test_turns": A_NODES_CLIENTS,
     "test_turns.TurnsTest.test_a_long_pipeline_does_not_keep_the_others_waiting": (SKIP, "what is passed on is not sliced here"),
