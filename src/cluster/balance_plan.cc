@@ -19,6 +19,7 @@ constexpr uint64_t kTinyPart{64};
 // is not cut any finer for its load.
 constexpr uint64_t kLoadWorthIt{50};
 constexpr size_t kLoadTabletsMax{1'000};
+constexpr size_t kGatheredMax{4};  // pairs of one plan
 
 class Planner {
  public:
@@ -51,6 +52,7 @@ class Planner {
     Split();
     if (input_.by_load) SpreadLoad();
     Spread();
+    Merge();
     return std::move(steps_);
   }
 
@@ -285,6 +287,81 @@ class Planner {
                             "it has {} bytes, too many to make the sets more even", tablet.bytes)});
       return;
     }
+  }
+
+  bool MayMerge(size_t i) const {
+    const BalanceInput::Tablet& tablet = At(i);
+    const auto set = sets_.find(tablet.set);
+    return !taken_[i] && tablet.quiet && !tablet.moves && !tablet.fixed && set != sets_.end() &&
+           set->second->answers && !set->second->draining;
+  }
+  struct Has {
+    size_t tablets{0};
+    uint64_t rows{0};
+  };
+  // A table without rows, as far as they are told, keeps what it was cut into for those that are to
+  // come.
+  bool AreForOne(size_t i, const Has& has) const {
+    const BalanceInput::Tablet& tablet = At(i);
+    const BalanceInput::Tablet& next = At(i + 1);
+    return tablet.table_id == next.table_id && !next.tablet.begin.empty() &&
+           tablet.tablet.end == next.tablet.begin && has.rows > 0 &&
+           has.tablets > kTabletsKept * sets_.size() && MayMerge(i) && MayMerge(i + 1) &&
+           tablet.bytes + next.bytes < input_.merge_bytes;
+  }
+  void Merge() {
+    std::map<uint64_t, Has> tables;
+    bool all_rest = steps_.empty();
+    for (const BalanceInput::Tablet& tablet : input_.tablets) {
+      ++tables[tablet.table_id].tablets;
+      tables[tablet.table_id].rows += tablet.rows;
+      all_rest = all_rest && !tablet.moves;
+    }
+    size_t merges = 0;
+    for (size_t i = 0; i + 1 < input_.tablets.size() && merges < kMergesMax; ++i) {
+      Has& has = tables[At(i).table_id];
+      if (At(i).set != At(i + 1).set || !AreForOne(i, has)) continue;
+      taken_[i] = taken_[i + 1] = true;
+      ++merges;
+      steps_.push_back({.kind = BalanceStep::Kind::kMerge, .tablet = i, .reason = WhyOne(i, has)});
+      --has.tablets;
+    }
+    if (!all_rest || merges > 0) return;
+    size_t gathered = 0;
+    for (size_t i = 0; i + 1 < input_.tablets.size() && gathered < kGatheredMax; ++i) {
+      Has& has = tables[At(i).table_id];
+      if (!AreForOne(i, has) || !Gather(i, has)) continue;
+      taken_[i] = taken_[i + 1] = true;
+      ++gathered;
+      --has.tablets;
+    }
+  }
+  std::string WhyOne(size_t i, const Has& has) const {
+    return fmt::format(
+        "both have {} bytes, and next to no load; their table has {} tablets for {} sets",
+        At(i).bytes + At(i + 1).bytes, has.tablets, sets_.size());
+  }
+  // Moves one of the two to the other's set.
+  bool Gather(size_t i, const Has& has) {
+    const size_t moved = At(i).bytes < At(i + 1).bytes ? i : i + 1;
+    const size_t stays = moved == i ? i + 1 : i;
+    for (const auto& [it, other] : {std::pair{moved, stays}, std::pair{stays, moved}}) {
+      const uint64_t to = At(other).set;
+      const bool may = MayMove(it) && Rests(to) && HasRoom(to, At(it).bytes) &&
+                       StaysEven(At(it).set, to, At(it).bytes);
+      if (!may) continue;
+      Move(it, to, "to become one with its neighbour: " + WhyOne(i, has));
+      return true;
+    }
+    return false;
+  }
+  // Whether there is no more to spread for that.
+  bool StaysEven(uint64_t from, uint64_t to, uint64_t bytes) const {
+    const uint64_t mean = EndsOf(bytes_, &BalanceInput::Set::answers).mean;
+    const uint64_t more = bytes_.at(to) + bytes;
+    const uint64_t less = bytes_.at(from) - std::min(bytes_.at(from), bytes);
+    const uint64_t apart = std::max(more - std::min(more, mean), mean - std::min(mean, less));
+    return apart * 100 <= mean * kSpreadPercent || apart <= input_.split_bytes / kTinyPart;
   }
 
   const BalanceInput& input_;

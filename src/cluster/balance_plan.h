@@ -1,5 +1,5 @@
-// PlanBalance: which tablets are to move or to be split, so that the sets of a cluster have equal
-// shares (SCALE-DESIGN 6.7). In this order:
+// PlanBalance: which tablets are to move, to be split or merged, so that the sets of a cluster have
+// equal shares (SCALE-DESIGN 6.7). In this order:
 //
 //   drain   what a set that is to be emptied has goes to the emptiest one
 //   full    beyond kFullPercent of its memory a set gives its largest tablets away
@@ -14,6 +14,10 @@
 //           kSpreadPercent above the mean, and the move makes it less; where no tablet is small
 //           enough for that, its largest is split, down to a sixteenth of split_bytes. None that
 //           has moved for its load a while ago, nor one that would make loads uneven
+//   merge   neighbours of one set in which there was next to nothing to do for long, and which have
+//           less than merge_bytes together, of a table that has more than kTabletsKept for each set
+//   gather  such neighbours of two sets, a few pairs at a time and where there is nothing else to do:
+//           the smaller one moves to the other's set, unless that would leave bytes uneven
 //
 // A pure function of what the sets have reported: the same reports give the same plan.
 #pragma once
@@ -45,12 +49,14 @@ struct BalanceInput {
     uint64_t set{0};
     uint64_t to{0};  // of one that moves, where to; else `set`
     uint64_t bytes{0};
+    uint64_t rows{0};
     std::string middle{};
     uint64_t load{0};  // permille of a core, about, as all of these
     std::string load_middle{};
     uint64_t top_percent{0};
     bool rests{false};  // it has moved for its load not long ago, and does not again but to a set
                         // that has nothing
+    bool quiet{false};  // what it has is known, and it had no load to speak of for long
     bool moves{false};
     bool fixed{false};  // it stays where it is
     bool whole{false};  // its table is not split
@@ -58,15 +64,16 @@ struct BalanceInput {
   std::vector<Set> sets{};        // ascending
   std::vector<Tablet> tablets{};  // by table and begin
   uint64_t split_bytes{256 << 20};
-  uint64_t moves_max{2};  // of a set
-  bool spreads{true};     // else tablets move for draining alone
+  uint64_t merge_bytes{64 << 20};  // 0: never
+  uint64_t moves_max{2};           // of a set
+  bool spreads{true};              // else tablets move for draining alone
   bool by_load{true};
 };
 
 struct BalanceStep {
-  enum class Kind : uint8_t { kMove, kSplit, kHotRow };
+  enum class Kind : uint8_t { kMove, kSplit, kHotRow, kMerge };
   Kind kind{Kind::kMove};
-  size_t tablet{0};  // of the input's
+  size_t tablet{0};  // of the input's; kMerge: with that behind it
   uint64_t to{0};    // kMove
   bool for_load{false};
   std::string reason{};
@@ -76,6 +83,8 @@ inline constexpr uint64_t kFullPercent{85};
 inline constexpr uint64_t kSpreadPercent{10};
 inline constexpr uint64_t kLoadSpreadPercent{20};
 inline constexpr uint64_t kBusyPercent{60};  // of a core
+inline constexpr size_t kTabletsKept{8};
+inline constexpr size_t kMergesMax{16};  // of one plan
 
 // Steps that can be taken beside each other. O(sets * tablets).
 std::vector<BalanceStep> PlanBalance(const BalanceInput& input);

@@ -191,6 +191,8 @@ MoveAnswer AnswerMoveStep(MoveParty& party, const MoveStep& step) {
     case Kind::kSizes:
     case Kind::kOwned:
     case Kind::kSplit:
+    case Kind::kMerge:
+    case Kind::kLead:
     case Kind::kGroups:
     case Kind::kArrived:
       break;  // no steps of a move

@@ -69,6 +69,7 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
       EncodeMoveOut(step.out, to);
       break;
     case MoveStep::Kind::kSplit:
+    case MoveStep::Kind::kMerge:
       EncodeMoveOut(step.out, to);
       PutLengthPrefixed(to, step.ops);
       break;
@@ -86,6 +87,7 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
     case MoveStep::Kind::kSizes:
     case MoveStep::Kind::kReclaim:
     case MoveStep::Kind::kOwned:
+    case MoveStep::Kind::kLead:
       break;
   }
 }
@@ -93,7 +95,7 @@ void EncodeMoveStep(const MoveStep& step, std::string* to) {
 bool DecodeMoveStep(std::string_view from, MoveStep* step) {
   *step = {};
   uint8_t kind = 0;
-  if (!GetByte(&from, static_cast<uint8_t>(MoveStep::Kind::kOwned), &kind) ||
+  if (!GetByte(&from, static_cast<uint8_t>(MoveStep::Kind::kLead), &kind) ||
       !GetFixed64(&from, &step->cluster_id) || !GetVarint64(&from, &step->job) ||
       !GetVarint64(&from, &step->floor) || step->job == 0)
     return false;
@@ -123,6 +125,7 @@ bool DecodeMoveStep(std::string_view from, MoveStep* step) {
       read = DecodeMoveOut(&from, &step->out);
       break;
     case MoveStep::Kind::kSplit:
+    case MoveStep::Kind::kMerge:
       read = DecodeMoveOut(&from, &step->out) && GetText(&from, &step->ops);
       break;
     case MoveStep::Kind::kGroups:
@@ -138,6 +141,7 @@ bool DecodeMoveStep(std::string_view from, MoveStep* step) {
     case MoveStep::Kind::kSizes:
     case MoveStep::Kind::kReclaim:
     case MoveStep::Kind::kOwned:
+    case MoveStep::Kind::kLead:
       break;
   }
   return read && from.empty();

@@ -11,6 +11,8 @@
 //   kSizes   set 0 -> any          how much do its tablets have? (balance_plan.h; with what
 //                                  they take if the job is kSizesAndLoads)
 //   kSplit   set 0 -> owner        the tablet is to be cut at a key
+//   kMerge   set 0 -> owner        the tablet and the next one are to be one
+//   kLead    set 0 -> any          that member is to lead (lead_plan.h; job: its node)
 //   kReclaim set 0 -> donor        the recipient is lost for good: the tablet is yours as it was
 //   kHolds   set 0 -> any          has it anything of a range? (cluster/adoption.h)
 //
@@ -29,6 +31,7 @@
 //           kPart   from v, part, ops b
 //           kOwn    from v, part, stamp v, next record number v
 //           kSplit  move out, key b
+//           kMerge  move out, end of the next one b
 //           kHolds  move out
 //           kGroups catalog v, from v, behind u8, name b
 //           kArrived catalog v
@@ -61,7 +64,9 @@ struct MoveStep {
     kArrived = 9,
     kReclaim = 10,
     kHolds = 11,
-    kOwned = 12
+    kOwned = 12,
+    kMerge = 13,
+    kLead = 14
   };
   Kind kind{Kind::kJob};
   uint64_t cluster_id{0};
@@ -74,7 +79,7 @@ struct MoveStep {
   std::string failures{};  // kBegin: of indexes of the table
   uint64_t from{0};        // the donor; of kGroups the new home
   MovePart part{};
-  std::string ops{};   // kSplit: the key; kGroups: the name
+  std::string ops{};   // kSplit: the key; kMerge: where it ends then; kGroups: the name
   bool behind{false};  // kGroups: behind that name
   int64_t stamp{0};
   uint64_t record_next{0};

@@ -51,6 +51,10 @@ class MoveTrials {
   std::optional<int64_t> patience_micros{};
   // In place of kBusyPercent (balance_plan.h).
   std::optional<uint64_t> busy_percent{};
+  // In place of kQuietMicros (tablet_memory.h).
+  std::optional<int64_t> quiet_micros{};
+  // In place of kLeadsEveryMicros (server/lead_balancer.h).
+  std::optional<int64_t> leads_micros{};
 
  private:
   std::optional<Step> stop_at_;

@@ -26,15 +26,39 @@ namespace {
 constexpr std::string_view kContainerWord{"CLUSTER"};
 constexpr std::string_view kStepWord{"STEP"};
 
-MoveAnswer AnswerSplit(Store& store, const MoveStep& step) {
-  MoveAnswer answer;
+Status Cut(Store& store, const MoveStep& step) {
   Table* const table = store.TableById(step.out.table_id);
-  const Status status = table == nullptr
-                            ? Status::Error(ErrorCode::kNoTable, "the table is gone")
-                            : TabletChanges(store).SplitAt(*table, step.out.tablet, step.ops);
+  if (table == nullptr) return Status::Error(ErrorCode::kNoTable, "the table is gone");
+  TabletChanges changes(store);
+  return step.kind == MoveStep::Kind::kSplit ? changes.SplitAt(*table, step.out.tablet, step.ops)
+                                             : changes.MergeAt(*table, step.out.tablet, step.ops);
+}
+
+MoveAnswer AnswerCut(Store& store, const MoveStep& step) {
+  MoveAnswer answer;
+  const Status status = Cut(store, step);
   if (status.ok()) return answer;
   answer.code = MoveAnswer::Code::kWait;
   answer.text = status.text();
+  return answer;
+}
+
+// Sooner than one who asks for it by hand would, it goes on leading where the other does not come.
+constexpr int64_t kHandOverMicros{1'000'000};
+
+MoveAnswer AnswerLead(Host& host, const MoveStep& step) {
+  MoveAnswer answer{.code = MoveAnswer::Code::kWait, .text = "no such member is online"};
+  SetNode* const set = host.replication().set();
+  if (set == nullptr || !set->open()) return answer;
+  for (const MemberFigures& member : set->Members()) {
+    const bool may = member.node == step.job && member.kind == "voter" &&
+                     member.state == "online" && member.room;
+    if (!may) continue;
+    const Status begun = host.replication().BeginFailover(member.address, kHandOverMicros, false);
+    answer.code = begun.ok() ? MoveAnswer::Code::kOk : MoveAnswer::Code::kWait;
+    answer.text = begun.ok() ? std::string() : begun.text();
+    break;
+  }
   return answer;
 }
 
@@ -50,7 +74,9 @@ MoveAnswer Answer(Host& host, const MoveStep& step) {
     EncodeTabletSizes(sizes, loads, &answer.text);
     return answer;
   }
-  if (is_own && step.kind == MoveStep::Kind::kSplit) return AnswerSplit(store, step);
+  const bool is_cut = step.kind == MoveStep::Kind::kSplit || step.kind == MoveStep::Kind::kMerge;
+  if (is_own && is_cut) return AnswerCut(store, step);
+  if (is_own && step.kind == MoveStep::Kind::kLead) return AnswerLead(host, step);
   const bool of_feed =
       step.kind == MoveStep::Kind::kGroups || step.kind == MoveStep::Kind::kArrived;
   if (host.closed() || (of_feed && !is_own)) {

@@ -22,19 +22,17 @@ void TabletBalancer::Stop() {
   for (const auto& [set, asked] : asked_)
     if (asked.ticket != 0) calls_.Forget(asked.ticket);
   asked_.clear();
-  for (const auto& [ticket, splitting] : splits_) calls_.Forget(ticket);
-  splits_.clear();
+  for (const auto& [ticket, cut] : cuts_) calls_.Forget(ticket);
+  cuts_.clear();
   sizes_.clear();
   busy_micros_.clear();
-  moved_.clear();
-  told_.clear();
-  refused_.clear();
+  memory_.Clear();
   asking_ = false;
   next_micros_ = now() + kRoundMicros;
 }
 
 void TabletBalancer::Step() {
-  TakeSplits();
+  TakeCuts();
   if (!asking_) {
     if (now() < next_micros_) return;
     if (host_.services().cluster_map.Sets(host_.store()).size() < 2) {
@@ -46,23 +44,23 @@ void TabletBalancer::Step() {
   if (!TakeAnswers()) return;
   asking_ = false;
   next_micros_ = now() + kRoundMicros;
-  if (!splits_.empty()) return;
+  if (!cuts_.empty()) return;
   const BalanceInput input = MakeInput();
   for (const BalanceStep& step : PlanBalance(input)) Carry(input, step);
 }
 
 // What nobody has answered is seen, or planned again.
-void TabletBalancer::TakeSplits() {
-  std::erase_if(splits_, [this](const auto& each) {
-    const auto& [ticket, splitting] = each;
+void TabletBalancer::TakeCuts() {
+  std::erase_if(cuts_, [this](const auto& each) {
+    const auto& [ticket, cut] = each;
     if (calls_.IsPending(ticket)) return false;
     const auto answer = calls_.Take(ticket);
     if (!answer || answer->code != MoveAnswer::Code::kOk) {
-      refused_[splitting.tablet] = now();
-      if (answer) Log(LogSeverity::kVerbose, "A tablet is not split: " + answer->text);
+      memory_.NoteRefused(cut.tablet, now());
+      if (answer) Log(LogSeverity::kVerbose, "No " + cut.what + ": " + answer->text);
       return true;
     }
-    (void)MoveJobs::Tell(host_.store(), splitting.what, splitting.why);
+    (void)MoveJobs::Tell(host_.store(), cut.what, cut.why);
     Hurry();
     return true;
   });
@@ -130,45 +128,16 @@ bool TabletBalancer::IsBusy(uint64_t set, uint64_t load_percent) {
   return now() - since->second >= kBusyMicros;
 }
 
-// One that has not gone where it was to go takes what it is said to.
-void TabletBalancer::AddLoad(const TabletSize* size, BalanceInput::Tablet* tablet) {
-  const TabletName name{tablet->table_id, tablet->tablet.begin};
-  if (size != nullptr) {
-    tablet->load = size->load;
-    tablet->load_middle = size->load_middle;
-    tablet->top_percent = size->top_percent;
-  }
-  if (refused_.contains(name)) {
-    tablet->middle.clear();
-    tablet->load_middle.clear();
-  }
-  const auto found = moved_.find(name);
-  if (found == moved_.end()) return;
-  Moved& moved = found->second;
-  if (tablet->moves) moved.on_way_micros = now();
-  if (!tablet->moves && tablet->set != moved.to) {
-    moved_.erase(found);
-    return;
-  }
-  tablet->rests = moved.for_load;
-  if (now() - moved.on_way_micros < kRampMicros) tablet->load = std::max(tablet->load, moved.load);
-}
-
-void TabletBalancer::DropOld() {
-  std::erase_if(moved_, [this](const auto& each) {
-    return now() - each.second.on_way_micros >= kRestMicros;
-  });
-  std::erase_if(told_, [this](const auto& each) { return now() - each.second >= kRestMicros; });
-  std::erase_if(refused_,
-                [this](const auto& each) { return now() - each.second >= kRefusedMicros; });
-}
-
 BalanceInput TabletBalancer::MakeInput() {
-  DropOld();
+  const int64_t at = now();
+  memory_.BeginRound(at);
   Store& store = host_.store();
   Services& services = host_.services();
+  const int64_t quiet_micros =
+      services.move_trials.quiet_micros.value_or(TabletMemory::kQuietMicros);
   BalanceInput input;
   input.split_bytes = Option("tablet-split-bytes");
+  input.merge_bytes = Option("tablet-merge-bytes");
   input.moves_max = Option("tablet-moves");
   const std::string balance = OptionText("tablet-balance");
   input.spreads = balance != "no";
@@ -208,18 +177,16 @@ BalanceInput TabletBalancer::MakeInput() {
       tablet.set = tablet.to = entry.set;
       tablet.fixed = table->fixed();
       tablet.whole = table->schema().placement.whole;
-      const TabletSize* const size = SizeOf(id, entry.begin);
-      if (size != nullptr) {
-        tablet.bytes = size->bytes;
-        tablet.middle = size->middle;
-      }
       if (const MoveJob* job = services.move_jobs.Of(store, id, tablet.tablet); job != nullptr) {
         tablet.moves = true;
         tablet.to = job->to;
       }
-      AddLoad(size, &tablet);
+      const auto set = sets.find(entry.set);
+      const bool loads = set != sets.end() && set->second.has_loads;
+      memory_.Fill(SizeOf(id, entry.begin), loads, at, quiet_micros, &tablet);
     }
   }
+  memory_.EndRound(at);
   return input;
 }
 
@@ -229,20 +196,17 @@ void TabletBalancer::Carry(const BalanceInput& input, const BalanceStep& step) {
   const Table* const table = store.TableById(tablet.table_id);
   if (table == nullptr) return;
   const std::string name = table->keyspace() + "/" + table->name();
-  const TabletName key{tablet.table_id, tablet.tablet.begin};
   switch (step.kind) {
     case BalanceStep::Kind::kMove:
-      if (Order(tablet, step, name)) {
-        moved_[key] = {
-            .to = step.to, .load = tablet.load, .on_way_micros = now(), .for_load = step.for_load};
-      }
+      if (Order(tablet, step, name)) memory_.NoteMove(tablet, step, now());
       return;
     case BalanceStep::Kind::kSplit:
-      // What is left of it takes half of what it took.
-      if (const auto moved = moved_.find(key); moved != moved_.end()) moved->second.load /= 2;
+      memory_.NoteSplit(tablet);
       return Split(tablet, step, name);
+    case BalanceStep::Kind::kMerge:
+      return Merge(input, step, name);
     case BalanceStep::Kind::kHotRow:
-      if (!told_.try_emplace(key, now()).second) return;
+      if (!memory_.TakeHotRow(tablet, now())) return;
       (void)MoveJobs::Tell(
           store,
           fmt::format("hot row {} of {}", Quote(TabletBoundText(*table, tablet.load_middle)), name),
@@ -278,9 +242,29 @@ void TabletBalancer::Split(const BalanceInput::Tablet& tablet, const BalanceStep
   split.out.table_id = tablet.table_id;
   split.out.tablet = tablet.tablet;
   split.ops = at;
-  splits_[calls_.Ask(tablet.set, split)] = {
-      .tablet = {tablet.table_id, tablet.tablet.begin},
+  cuts_[calls_.Ask(tablet.set, split)] = {
+      .tablet = TabletMemory::NameOf(tablet),
       .what = fmt::format("split {} at {}", name, Quote(TabletBoundText(*table, at))),
+      .why = step.reason};
+}
+
+void TabletBalancer::Merge(const BalanceInput& input, const BalanceStep& step,
+                           const std::string& name) {
+  const BalanceInput::Tablet& tablet = input.tablets[step.tablet];
+  const BalanceInput::Tablet& next = input.tablets[step.tablet + 1];
+  Store& store = host_.store();
+  const Table* const table = store.TableById(tablet.table_id);
+  MoveStep merge;
+  merge.kind = MoveStep::Kind::kMerge;
+  merge.cluster_id = store.engine().cluster().cluster_id;
+  merge.job = 1;
+  merge.out.table_id = tablet.table_id;
+  merge.out.tablet = tablet.tablet;
+  merge.ops = next.tablet.end;
+  cuts_[calls_.Ask(tablet.set, merge)] = {
+      .tablet = TabletMemory::NameOf(tablet),
+      .what =
+          fmt::format("merge {} at {}", name, Quote(TabletBoundText(*table, next.tablet.begin))),
       .why = step.reason};
 }
 

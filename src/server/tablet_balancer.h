@@ -1,6 +1,6 @@
 // TabletBalancer: the director's rounds: what all sets say that their tablets have, every few
-// seconds, and what PlanBalance makes of it (cluster/balance_plan.h) as jobs and splits, each with
-// its reason in CLUSTER EVENTS.
+// seconds, and what PlanBalance makes of it (cluster/balance_plan.h) as jobs, splits and merges,
+// each with its reason in CLUSTER EVENTS.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cluster/balance_plan.h"
+#include "cluster/tablet_memory.h"
 #include "commands/session/host.h"
 #include "server/move_calls.h"
 #include "store/tablet_sizes.h"
@@ -29,6 +30,8 @@ class TabletBalancer {
   bool busy() const { return asking_ || now() >= next_micros_; }
   // Bytes a second that a donor copies.
   uint64_t rate() const { return Option("tablet-move-rate"); }
+  // Whether anything is evened out at all.
+  bool balances() const { return OptionText("tablet-balance") != "no"; }
   // Null: nobody has told. It dies with the next round.
   const TabletSize* SizeOf(uint64_t table_id, std::string_view begin) const;
   // At once: a set drains, a job has ended.
@@ -40,12 +43,6 @@ class TabletBalancer {
   static constexpr int64_t kAnswerMicros{2'000'000};
   // A set is busy once it has been for so long.
   static constexpr int64_t kBusyMicros{5'000'000};
-  // What has moved takes there what it took before, until that is known; and if it has moved for
-  // its load it does not again, nor is a hot row told again, for longer. Where a split is refused
-  // there is none for a while.
-  static constexpr int64_t kRampMicros{15'000'000};
-  static constexpr int64_t kRestMicros{600'000'000};
-  static constexpr int64_t kRefusedMicros{60'000'000};
 
   struct Asked {
     uint64_t ticket{0};
@@ -61,35 +58,26 @@ class TabletBalancer {
   void Carry(const BalanceInput& input, const BalanceStep& step);
   bool Order(const BalanceInput::Tablet& tablet, const BalanceStep& step, std::string name);
   void Split(const BalanceInput::Tablet& tablet, const BalanceStep& step, const std::string& name);
-  void TakeSplits();
+  void Merge(const BalanceInput& input, const BalanceStep& step, const std::string& name);
+  void TakeCuts();
   bool IsBusy(uint64_t set, uint64_t load_percent);
-  void AddLoad(const TabletSize* size, BalanceInput::Tablet* tablet);
-  void DropOld();
 
   Host& host_;
   MoveCalls& calls_;
   bool asking_{false};
   int64_t next_micros_{0};
   int64_t asked_micros_{0};
-  std::map<uint64_t, Asked> asked_;                     // by set
-  using TabletName = std::pair<uint64_t, std::string>;  // table id and begin
-  std::map<TabletName, TabletSize> sizes_;              // as told in the last round
-  std::map<uint64_t, int64_t> busy_micros_;             // sets: since then
-  struct Moved {
-    uint64_t to;
-    uint64_t load;          // when it was ordered
-    int64_t on_way_micros;  // it was on its way still then
-    bool for_load;
-  };
-  std::map<TabletName, Moved> moved_;
-  std::map<TabletName, int64_t> told_;     // of a hot row, then
-  std::map<TabletName, int64_t> refused_;  // a split, then
-  struct Splitting {
-    TabletName tablet;
+  std::map<uint64_t, Asked> asked_;                 // by set
+  std::map<TabletMemory::Name, TabletSize> sizes_;  // as told in the last round
+  std::map<uint64_t, int64_t> busy_micros_;         // sets: since then
+  TabletMemory memory_;
+  // A split or a merge that an owner is asked for.
+  struct Cut {
+    TabletMemory::Name tablet;
     std::string what;
     std::string why;
   };
-  std::map<uint64_t, Splitting> splits_;  // by ticket
+  std::map<uint64_t, Cut> cuts_;  // by ticket
 };
 
 }  // namespace cellar

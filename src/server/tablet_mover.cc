@@ -18,7 +18,11 @@
 namespace cellar {
 
 TabletMover::TabletMover(Host& host)
-    : host_(host), calls_(host), party_(host), balancer_(host, calls_) {}
+    : host_(host),
+      calls_(host),
+      party_(host),
+      balancer_(host, calls_),
+      leads_(host, calls_, balancer_) {}
 
 TabletMover::~TabletMover() { donors_.clear(); }
 
@@ -53,7 +57,7 @@ void TabletMover::Step() {
   if (!leads()) {
     DropDonors();
     DropOrdered();
-    if (std::exchange(directs_, false)) balancer_.Stop();
+    if (std::exchange(directs_, false)) StopBalance();
     busy_ = purges_ = false;
     return;
   }
@@ -76,11 +80,12 @@ void TabletMover::Step() {
   StepDonors();
   NoteEnds();
   const bool directs = ClusterPart::Directs(host_);
-  if (directs != std::exchange(directs_, directs)) balancer_.Stop();
+  if (directs != std::exchange(directs_, directs)) StopBalance();
   if (directs) {
     StepJobs();
     const ClusterTelling telling(host_);
     balancer_.Step();
+    leads_.Step();
   } else {
     DropOrdered();
   }
@@ -92,7 +97,12 @@ void TabletMover::Step() {
       purge_micros_ = now() + kPurgeRetryMicros;  // as where the disk is full
   }
   figures_.purges = purges_;
-  busy_ = !donors_.empty() || !ordered_.empty() || purges_ || (directs_ && balancer_.busy());
+  busy_ = !donors_.empty() || !ordered_.empty() || purges_ || Balances();
+}
+
+void TabletMover::StopBalance() {
+  balancer_.Stop();
+  leads_.Stop();
 }
 
 void TabletMover::OnTurn() {
@@ -100,9 +110,8 @@ void TabletMover::OnTurn() {
   if (!busy_) {
     // What has come about since is looked at by Step.
     const bool may = leads();
-    busy_ =
-        may && (wake_ || (directs_ && balancer_.busy()) ||
-                schema_seen_ != host_.store().schema_lsn() || host_.replication().term() != term_);
+    busy_ = may && (wake_ || Balances() || schema_seen_ != host_.store().schema_lsn() ||
+                    host_.replication().term() != term_);
     if (busy_) host_.WakeTasks();
     return;
   }

@@ -1,6 +1,7 @@
 // TabletMover: this node's part in moves of tablets: as the leader of the donor it goes on with
 // each job of its set (cluster/move_protocol.h), as the leader of a set it deletes rows that the
-// set does not own any more, and as the director it asks donors what has become of their jobs.
+// set does not own any more, and as the director it asks donors what has become of their jobs, and
+// evens out what sets have and what machines lead.
 //
 //   director  jobs (cluster/move_jobs.h) --kJob, kCancel--> donor      --kDrop--> recipient
 //             adoptions (cluster/adoption.h) --kHolds--> all, --kBegin, kPart, kOwn--> recipient
@@ -20,6 +21,7 @@
 #include "cluster/move_jobs.h"
 #include "cluster/move_protocol.h"
 #include "commands/session/host.h"
+#include "server/lead_balancer.h"
 #include "server/move_calls.h"
 #include "server/store_party.h"
 #include "server/tablet_balancer.h"
@@ -95,6 +97,8 @@ class TabletMover final : public MoveDesk {
   void StepDonor(uint64_t to, Donor* donor);
   void NoteEnds();
   void StepJobs();
+  void StopBalance();
+  bool Balances() const { return directs_ && (balancer_.busy() || leads_.busy()); }
   void StepJob(const MoveJob& job, Ordered* ordered);
   void TakeAnswer(const MoveJob& job, const MoveAnswer& answer, Ordered* ordered);
   void AskOf(const MoveJob& job, Ordered* ordered);
@@ -107,6 +111,7 @@ class TabletMover final : public MoveDesk {
   MoveCalls calls_;
   StoreParty party_;
   TabletBalancer balancer_;
+  LeadBalancer leads_;
   std::map<uint64_t, Donor> donors_;
   std::map<uint64_t, Ordered> ordered_;
   uint32_t term_{0};

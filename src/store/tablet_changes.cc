@@ -21,6 +21,10 @@ Status Moved(const Table& table, std::string_view row) {
                        "row " + Quote(row) + " of table " + Quote(table.name()) + " has moved");
 }
 
+Status BecameAnother() {
+  return Status::Error(ErrorCode::kErr, "the tablet is another one by now");
+}
+
 Status EndsThere() { return Status::Error(ErrorCode::kErr, "the tablet ends there already"); }
 
 // Each op makes all of a table's tablets anew: of many bounds what comes of them is logged instead.
@@ -313,7 +317,7 @@ Status TabletChanges::SplitAt(Table& table, const Tablet& tablet, std::string_vi
   const bool may = owned != nullptr && *owned == tablet && !table.schema().placement.whole &&
                    bound > tablet.begin && tablet.Contains(bound) &&
                    bound.size() <= kTabletEndBytesMax && IsBoundOf(table.schema().key, bound);
-  if (!may) return Status::Error(ErrorCode::kErr, "the tablet is another one by now");
+  if (!may) return BecameAnother();
   RETURN_IF_ERROR(CheckRests(*store_.engine_, table, tablet));
   store_.BeginMutation();
   store_.mutation_.SplitTablet(table.id(), bound);
@@ -336,6 +340,21 @@ Status TabletChanges::Merge(Table& table, std::string_view row) {
   RETURN_IF_ERROR(CheckRests(*store_.engine_, table, *table.tablets()->Find(tablet->end)));
   store_.BeginMutation();
   store_.mutation_.MergeTablets(table.id(), bound);
+  return store_.CommitLocalSchema(nullptr);
+}
+
+Status TabletChanges::MergeAt(Table& table, const Tablet& tablet, std::string_view end) {
+  RETURN_IF_ERROR(RequireLive(table));
+  const Tablet* const owned = table.tablets()->Find(tablet.begin);
+  const bool is_last = tablet.end.empty();
+  const Tablet* const next = is_last ? nullptr : table.tablets()->Find(tablet.end);
+  const bool may = owned != nullptr && *owned == tablet && next != nullptr &&
+                   next->begin == tablet.end && next->end == end;
+  if (!may) return BecameAnother();
+  RETURN_IF_ERROR(CheckRests(*store_.engine_, table, tablet));
+  RETURN_IF_ERROR(CheckRests(*store_.engine_, table, *next));
+  store_.BeginMutation();
+  store_.mutation_.MergeTablets(table.id(), tablet.begin);
   return store_.CommitLocalSchema(nullptr);
 }
 

@@ -76,6 +76,8 @@ class TabletChanges {
   Status SplitAt(Table& table, const Tablet& tablet, std::string_view bound);
   // The tablet of `row` and the next one become one. Likewise.
   Status Merge(Table& table, std::string_view row);
+  // That one and the next one, which ends at `end`, become one. ERR, TRYAGAIN: as SplitAt.
+  Status MergeAt(Table& table, const Tablet& tablet, std::string_view end);
   // COLOCATE and WHOLE of a table. In a cluster, tablets that part rows of one group become one by
   // the same record. ERR: the key has fewer components, or a UNIQUE index needs WHOLE; TRYAGAIN: a
   // group lies on two sets.

@@ -2,6 +2,7 @@
 #include "store/tablet_sizes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "base/coding.h"
@@ -120,7 +121,7 @@ std::vector<TabletSize> TabletSizesOf(const Engine& engine) {
     const auto rows = static_cast<double>(table->counters().rows);
     for (size_t i = first; i < sizes.size(); ++i) {
       const double part = static_cast<double>(sizes[i].bytes) / static_cast<double>(bytes);
-      sizes[i].rows = static_cast<uint64_t>(std::min(part, 1.0) * rows);
+      sizes[i].rows = static_cast<uint64_t>(std::llround(std::min(part, 1.0) * rows));
     }
   }
   return sizes;

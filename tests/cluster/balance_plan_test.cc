@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/tablet_memory.h"
 #include "heat/load_samples.h"
 #include "store/tablet_sizes.h"
 
@@ -507,6 +508,191 @@ TEST_CASE("the middle of a load is a row before which about half of it is", "[ba
   add(longer, 35);
   add("e", 40);
   CHECK(samples.View(now).Of(1, "", "").middle.size() == 1);
+}
+
+// Neighbours, with rows in them and without load.
+std::vector<BalanceInput::Tablet> QuietTablets(uint64_t table, size_t count, uint64_t bytes,
+                                               uint64_t sets) {
+  std::vector<BalanceInput::Tablet> tablets;
+  for (size_t i = 0; i < count; ++i) {
+    tablets.push_back(
+        TabletAt(table, i == 0 ? "" : std::to_string(1000 + i), i * sets / count, bytes));
+    if (i > 0) tablets[i - 1].tablet.end = tablets[i].tablet.begin;
+    tablets[i].rows = 10;
+    tablets[i].quiet = true;
+  }
+  return tablets;
+}
+
+// How far a set is from the mean, and what is not worth a move, in percent of that.
+uint64_t SpreadOf(const BalanceInput& input) {
+  uint64_t total = 0;
+  for (const auto& [set, bytes] : BytesOf(input)) total += bytes;
+  const uint64_t mean = total / input.sets.size();
+  uint64_t spread = 0;
+  for (const auto& [set, bytes] : BytesOf(input))
+    spread = std::max(spread, (std::max(bytes, mean) - std::min(bytes, mean)) * 100 / (mean + 1));
+  return spread;
+}
+uint64_t TinyOf(const BalanceInput& input) {
+  uint64_t total = 0;
+  for (const auto& [set, bytes] : BytesOf(input)) total += bytes;
+  return input.split_bytes / 64 * 100 / (total / input.sets.size() + 1);
+}
+
+// Until there is nothing to merge, and nothing that moves for it.
+// NOLINTNEXTLINE(readability-function-size): what CHECK and REQUIRE are made of.
+size_t MergeAll(BalanceInput* input, size_t* moves) {
+  size_t merges = 0;
+  for (;;) {
+    const std::vector<BalanceStep> steps = PlanBalance(*input);
+    CHECK(steps.size() <= kMergesMax);
+    if (steps.empty()) return merges;
+    for (size_t i = steps.size(); i-- > 0;) {
+      const size_t at = steps[i].tablet;
+      if (steps[i].kind == BalanceStep::Kind::kMove) {
+        CHECK(steps.size() <= 4);
+        input->tablets[at].set = input->tablets[at].to = steps[i].to;
+        REQUIRE(++*moves < 10'000);
+        continue;
+      }
+      REQUIRE(steps[i].kind == BalanceStep::Kind::kMerge);
+      BalanceInput::Tablet& left = input->tablets[at];
+      const BalanceInput::Tablet& right = input->tablets.at(at + 1);
+      REQUIRE(left.table_id == right.table_id);
+      REQUIRE(left.set == right.set);
+      REQUIRE(left.tablet.end == right.tablet.begin);
+      left.bytes += right.bytes;
+      left.rows += right.rows;
+      left.tablet.end = right.tablet.end;
+      input->tablets.erase(input->tablets.begin() + static_cast<ptrdiff_t>(at) + 1);
+      ++merges;
+    }
+  }
+}
+
+TEST_CASE("small neighbours without load become one, down to eight for each set", "[balance]") {
+  BalanceInput input;
+  size_t moves = 0;
+  input.sets = {SetOf(0), SetOf(1), SetOf(2)};
+  input.tablets = QuietTablets(1, 300, kMega, 3);
+  CHECK(MergeAll(&input, &moves) == 300 - 24);
+  CHECK(moves == 0);
+  CHECK(PlanBalance(input).empty());
+  for (const auto& tablet : input.tablets) CHECK(tablet.bytes < 64 * kMega);
+  // And no further than that they have as much as they may.
+  input.tablets = QuietTablets(1, 300, 20 * kMega, 3);
+  (void)MergeAll(&input, &moves);
+  CHECK(input.tablets.size() > 75);
+  for (const auto& tablet : input.tablets) CHECK(tablet.bytes < 64 * kMega);
+  input.merge_bytes = 0;
+  input.tablets = QuietTablets(1, 300, 0, 3);
+  CHECK(PlanBalance(input).empty());
+}
+
+TEST_CASE("small neighbours of several sets are gathered, and sets stay even", "[balance]") {
+  std::mt19937 rng(11);
+  for (int round = 0; round < 60; ++round) {
+    BalanceInput input;
+    const uint64_t sets = 2 + rng() % 5;
+    for (uint64_t set = 0; set < sets; ++set) input.sets.push_back(SetOf(set));
+    input.tablets = QuietTablets(1, 40 + rng() % 200, 0, 1);
+    const uint64_t bytes_max = (1 + rng() % 30) * kMega;
+    for (size_t i = 0; i < input.tablets.size(); ++i) {
+      input.tablets[i].set = input.tablets[i].to = rng() % 3 == 0 ? rng() % sets : i % sets;
+      input.tablets[i].bytes = rng() % bytes_max;
+    }
+    // First the bytes are made even, then they are gathered.
+    std::vector<BalanceInput::Tablet> all = input.tablets;
+    for (auto& tablet : input.tablets) tablet.quiet = false;
+    (void)Settle(&input, 2'000);
+    if (input.tablets.size() != all.size()) continue;  // it was split for that
+    for (auto& tablet : input.tablets) tablet.quiet = true;
+    const uint64_t spread = SpreadOf(input);
+    size_t moves = 0;
+    const size_t merges = MergeAll(&input, &moves);
+    CHECK(moves <= merges);
+    CHECK(PlanBalance(input).empty());
+    CHECK(SpreadOf(input) <= std::max(spread, kSpreadPercent) + TinyOf(input));
+    if (bytes_max == kMega) CHECK(input.tablets.size() == kTabletsKept * sets);
+  }
+}
+
+TEST_CASE("what is not alike, at rest and known is not merged", "[balance]") {
+  BalanceInput input;
+  input.sets = {SetOf(0), SetOf(1), SetOf(2)};
+  const std::vector<BalanceInput::Tablet> all = QuietTablets(1, 100, kMega, 3);
+  const auto plan = [&input, &all](const auto& change) {
+    input.tablets = all;
+    for (size_t i = 0; i < all.size(); ++i) change(i, &input.tablets[i]);
+    std::vector<BalanceStep> steps = PlanBalance(input);
+    std::erase_if(steps, [](const auto& step) { return step.kind != BalanceStep::Kind::kMerge; });
+    return steps.size();
+  };
+  using Tablet = BalanceInput::Tablet;
+  CHECK(plan([](size_t, Tablet*) {}) == kMergesMax);
+  CHECK(plan([](size_t i, Tablet* tablet) { tablet->quiet = i % 2 == 0; }) == 0);
+  CHECK(plan([](size_t i, Tablet* tablet) { tablet->moves = i % 2 == 0; }) == 0);
+  CHECK(plan([](size_t i, Tablet* tablet) { tablet->fixed = i % 2 == 0; }) == 0);
+  CHECK(plan([](size_t i, Tablet* tablet) { tablet->set = tablet->to = i % 3; }) == 0);  // later
+  CHECK(plan([](size_t i, Tablet* tablet) { tablet->table_id = i; }) == 0);
+  CHECK(plan([](size_t, Tablet* tablet) { tablet->tablet.end += "a"; }) == 0);  // one is lost
+  CHECK(plan([](size_t, Tablet* tablet) { tablet->rows = 0; }) == 0);
+  for (auto& set : input.sets) set.answers = false;
+  CHECK(plan([](size_t, Tablet*) {}) == 0);
+  input.sets = {SetOf(0), SetOf(1), SetOf(2)};
+  input.spreads = false;
+  CHECK(plan([](size_t, Tablet*) {}) == 0);
+}
+
+TEST_CASE("a tablet is quiet once it has been for long", "[balance]") {
+  TabletMemory memory;
+  int64_t now = 5'000'000;
+  BalanceInput::Tablet tablet = TabletAt(1, "a", 0, 0);
+  TabletSize size{.table_id = 1, .begin = "a", .bytes = 100, .rows = 7, .middle = "m"};
+  const auto quiet = [&](bool tells, bool loads) {
+    ++now;
+    memory.BeginRound(now);
+    tablet = TabletAt(1, "a", 0, 0);
+    memory.Fill(tells ? &size : nullptr, loads, now, TabletMemory::kQuietMicros, &tablet);
+    memory.EndRound(now);
+    return tablet.quiet;
+  };
+  CHECK_FALSE(quiet(true, true));
+  CHECK(tablet.bytes == 100);
+  CHECK(tablet.rows == 7);
+  for (int64_t left = TabletMemory::kQuietMicros; left > 0; left -= TabletMemory::kUnknownMicros) {
+    CHECK_FALSE(quiet(true, true));
+    now += TabletMemory::kUnknownMicros - 1;
+  }
+  CHECK(quiet(true, true));
+  // With load, the time begins anew.
+  size.load = TabletMemory::kQuietLoad;
+  CHECK_FALSE(quiet(true, true));
+  size.load = 0;
+  CHECK_FALSE(quiet(true, true));
+  const auto pass = [&](int64_t micros) {
+    for (const int64_t end = now + micros; now < end; now += TabletMemory::kUnknownMicros / 2)
+      (void)quiet(true, true);
+  };
+  pass(TabletMemory::kQuietMicros);
+  CHECK(quiet(true, true));
+  // While it moves nothing is known of it; for longer, it may have been anything.
+  CHECK_FALSE(quiet(false, true));
+  CHECK(quiet(true, true));
+  now += TabletMemory::kUnknownMicros;
+  CHECK_FALSE(quiet(true, false));
+  CHECK_FALSE(quiet(true, true));
+  pass(TabletMemory::kQuietMicros);
+  CHECK(quiet(true, true));
+  memory.NoteRefused({1, "a"}, now);
+  CHECK_FALSE(quiet(true, true));
+  now += TabletMemory::kRefusedMicros / 2;
+  CHECK_FALSE(quiet(true, true));
+  now += TabletMemory::kRefusedMicros / 2;
+  CHECK(quiet(true, true));
+  memory.Clear();
+  CHECK_FALSE(quiet(true, true));
 }
 
 }  // namespace

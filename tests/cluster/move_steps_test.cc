@@ -180,6 +180,28 @@ TEST_CASE("a set denies rows only if nothing of them is here, or may come", "[mo
   CHECK(denies());
 }
 
+TEST_CASE("what the director asks of an owner comes as it was sent", "[moves]") {
+  for (const auto kind : {MoveStep::Kind::kSplit, MoveStep::Kind::kMerge, MoveStep::Kind::kLead}) {
+    MoveStep step = StepOf(kind, 1, 0);
+    step.job = UINT64_MAX;  // a node's id is any number
+    step.out = {.table_id = 7, .tablet = {"b", "m", 4}, .to = 1, .given = false};
+    step.ops = "x";
+    std::string bytes;
+    EncodeMoveStep(step, &bytes);
+    MoveStep read;
+    REQUIRE(DecodeMoveStep(bytes, &read));
+    CHECK(read.kind == kind);
+    CHECK(read.job == step.job);
+    const bool names_rows = kind != MoveStep::Kind::kLead;
+    CHECK(read.ops == (names_rows ? "x" : ""));
+    CHECK((read.out.tablet == step.out.tablet) == names_rows);
+    for (size_t size = 0; size < bytes.size(); ++size)
+      CHECK_FALSE(DecodeMoveStep(std::string_view(bytes).substr(0, size), &read));
+    bytes[0] = static_cast<char>(static_cast<uint8_t>(MoveStep::Kind::kLead) + 1);
+    CHECK_FALSE(DecodeMoveStep(bytes, &read));
+  }
+}
+
 TEST_CASE("a donor cannot push the clock of a recipient to the end of time", "[moves]") {
   MoveStep step = StepOf(MoveStep::Kind::kOwn, 5, 0);
   const auto is_taken = [&step](int64_t stamp) {

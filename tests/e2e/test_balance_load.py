@@ -146,5 +146,72 @@ class BalanceByLoad(MovesCase):
         self.assertEqual(1, len(self.tablets(member=self.director)), self.events()[:5])
 
 
+class MergeWhatIsQuiet(MovesCase):
+    """Small neighbours in which nothing happens become one."""
+
+    CUTS = 40
+
+    def setUp(self):
+        super().setUp()
+        self.seed = random.randrange(1 << 30)
+        self.cluster(3, 1)
+        self.director = self.sets[0][0]
+        self.director.run("TABLE", "CREATE", "t", "SPLIT", "AT", self.CUTS, *map(self.row, range(self.CUTS)), "FAMILY", "f")
+
+    def merges(self):
+        return [event for event in (" ".join(each[1:]) for each in self.director.run("CLUSTER", "EVENTS", "COUNT", 1000))
+                if event.startswith("merge ")]
+
+    @staticmethod
+    def row(cut):
+        return f"row{cut:04}"
+
+    def fill(self):
+        pipe = redis.Redis(port=self.director.port).pipeline(transaction=False)
+        for cut in range(self.CUTS):
+            pipe.execute_command("CPUT", "t", self.row(cut), "f:x", f"v{cut}")
+        pipe.execute()
+
+    def test_tablets_without_load_become_fewer(self):
+        self.director.run("DEBUG", "CLUSTER", "QUIET-AFTER", 1)
+        # What has no rows stays as it was cut, and is told with the others once there are some.
+        self.wait_until(lambda: all(each["load"] is not None for each in self.tablets(member=self.director)),
+                        lambda: self.tablets(member=self.director))
+        self.assertEqual([], self.merges())
+        self.fill()
+        before = self.digest_of_all()
+        self.wait_until(lambda: len(self.tablets(member=self.director)) <= 24,
+                        lambda: f"{len(self.tablets(member=self.director))}, {self.merges()[:5]}, {self.director.server.log()[-800:]}")
+        self.assertEqual(24, len(self.tablets(member=self.director)))
+        self.wait_until(lambda: len(self.merges()) == self.CUTS + 1 - 24, self.merges)
+        self.assertIn("their table has 25 tablets for 3 sets", self.merges()[0])
+        self.assertTrue(self.merges()[0].startswith("merge 0/t at 'row"), self.merges()[0])
+        self.assertEqual(3, len(set(self.owners(member=self.director))))
+        self.assert_whole()
+        self.assertEqual(before, self.digest_of_all())
+        for member in self.everyone:
+            rows = member.run("CSCAN", "t", "0", "COUNT", 1000)[1]
+            self.assertEqual(list(map(self.row, range(self.CUTS))), [row[0] for row in rows])
+
+    def digest_of_all(self):
+        return self.any().run("DEBUG", "DIGEST", "CLUSTER")
+
+    def test_nothing_is_merged_where_it_is_turned_off(self):
+        for name, value in (("tablet-merge-bytes", 0), ("tablet-balance", "no")):
+            self.director.run("CLUSTER", "CONFIG", "SET", name, value)
+            self.director.run("DEBUG", "CLUSTER", "QUIET-AFTER", 0)
+            self.fill()
+            self.wait_until(lambda: all(each["load"] is not None for each in self.tablets(member=self.director)),
+                            lambda: self.tablets(member=self.director))
+            # What drains is looked at at once, with all the rest.
+            self.director.run("CLUSTER", "DRAIN", 2)
+            self.wait_until(lambda: 2 not in self.owners(member=self.director), lambda: self.owners(member=self.director))
+            self.director.run("CLUSTER", "UNDRAIN", 2)
+            self.assertEqual([], self.merges())
+            self.assertEqual(self.CUTS + 1, len(self.tablets(member=self.director)))
+            self.director.run("CLUSTER", "CONFIG", "SET", name, {"tablet-merge-bytes": "64mb", "tablet-balance": "yes"}[name])
+            self.director.run("DEBUG", "CLUSTER", "QUIET-AFTER", 3_600_000)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -117,6 +117,32 @@ TEST_CASE_METHOD(Cluster, "What is refused changes nothing", "[tablets]") {
   REQUIRE(TabletsOwned(store->engine()) == 3);
 }
 
+TEST_CASE_METHOD(Cluster, "Two tablets become one only as they were seen", "[tablets]") {
+  Make("t", {{"f", {}}});
+  REQUIRE(changes().Init(42).ok());
+  const auto merge = [this](const Tablet& tablet, std::string_view end) {
+    return changes().MergeAt(Find("t"), tablet, end);
+  };
+  REQUIRE(changes().Assign(Find("t"), {{"", "c", 3}, {"c", "m", 5}, {"x", "", 2}}).ok());
+  const std::string shown = Shown("t");
+  const std::pair<Tablet, std::string_view> others[] = {
+      {{"", "c", 2}, "m"},                         // of another epoch
+      {{"", "b", 3}, "m"},                         // it ends elsewhere
+      {{"a", "c", 3}, "m"},                        // it begins elsewhere
+      {{"", "c", 3}, "l"},                         // the next one ends elsewhere
+      {{"", "c", 3}, ""},   {{"c", "m", 5}, "x"},  // the next one is another set's
+      {{"x", "", 2}, ""},                          // the last one
+      {{"m", "x", 1}, ""}};
+  for (const auto& [tablet, end] : others) {
+    CHECK(merge(tablet, end).ToString() == "ERR the tablet is another one by now");
+    CHECK(Shown("t") == shown);
+  }
+  REQUIRE(merge({"", "c", 3}, "m").ok());
+  REQUIRE(Shown("t") == "..m:5 x..:2");
+  Open();
+  REQUIRE(Shown("t") == "..m:5 x..:2");
+}
+
 TEST_CASE_METHOD(Cluster, "A row of another set is neither read nor written", "[tablets]") {
   Make("t", {{"f", {}}});
   for (const char* row : {"a", "m", "z"}) REQUIRE(Do(Find("t"), row, {Put("f", "a", row)}).ok());

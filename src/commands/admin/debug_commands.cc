@@ -149,20 +149,36 @@ void DebugStopAt(CommandContext& ctx) {
   ctx.reply.Ok();
 }
 
-// JOB-PATIENCE ms: jobs that come no further for so long are cancelled. It counts at the director.
-void DebugPatience(CommandContext& ctx) {
-  if (ctx.args.size() != 4) return ctx.SyntaxError();
-  ASSIGN_OR_REPLY(ctx, const uint64_t millis, ParseCount("JOB-PATIENCE", ctx.args[3], 1));
-  ctx.host.services().move_trials.patience_micros =
-      static_cast<int64_t>(std::min<uint64_t>(millis, 1ULL << 40)) * 1000;
-  ctx.reply.Ok();
+// A number in place of one that stands in the code. It counts at the director.
+struct TrialNumber {
+  std::string_view word;
+  uint64_t min;
+  bool is_millis;  // else a percentage
+};
+constexpr TrialNumber kTrialNumbers[] = {{"JOB-PATIENCE", 1, true},
+                                         {"BUSY-AT", 0, false},
+                                         {"QUIET-AFTER", 0, true},
+                                         {"LEADS-EVERY", 1, true}};
+
+std::optional<TrialNumber> FindTrialNumber(std::string_view word) {
+  for (const TrialNumber& number : kTrialNumbers)
+    if (EqualsIgnoreCase(word, number.word)) return number;
+  return std::nullopt;
 }
 
-// BUSY-AT percent: of a core, for the balance by load. It counts at the director.
-void DebugBusy(CommandContext& ctx) {
+void DebugNumber(CommandContext& ctx, const TrialNumber& number) {
   if (ctx.args.size() != 4) return ctx.SyntaxError();
-  ASSIGN_OR_REPLY(ctx, const uint64_t percent, ParseCount("BUSY-AT", ctx.args[3], 0));
-  ctx.host.services().move_trials.busy_percent = percent;
+  ASSIGN_OR_REPLY(ctx, const uint64_t value, ParseCount(number.word, ctx.args[3], number.min));
+  MoveTrials& trials = ctx.host.services().move_trials;
+  const int64_t micros = static_cast<int64_t>(std::min<uint64_t>(value, 1ULL << 40)) * 1000;
+  if (!number.is_millis)
+    trials.busy_percent = value;
+  else if (number.word == "JOB-PATIENCE")
+    trials.patience_micros = micros;
+  else if (number.word == "QUIET-AFTER")
+    trials.quiet_micros = micros;
+  else
+    trials.leads_micros = micros;
   ctx.reply.Ok();
 }
 
@@ -170,10 +186,11 @@ void DebugBusy(CommandContext& ctx) {
 // that type are cut at these rows. It counts at the director.
 void CmdDebugCluster(CommandContext& ctx) {
   if (EqualsIgnoreCase(ctx.args[2], "STOP-AT")) return DebugStopAt(ctx);
-  if (EqualsIgnoreCase(ctx.args[2], "JOB-PATIENCE")) return DebugPatience(ctx);
-  if (EqualsIgnoreCase(ctx.args[2], "BUSY-AT")) return DebugBusy(ctx);
-  if (!EqualsIgnoreCase(ctx.args[2], "CUT-TABLES"))
-    return ctx.Fail(UnexpectedWord(ctx.args[2], "CUT-TABLES, STOP-AT, JOB-PATIENCE or BUSY-AT"));
+  if (const auto number = FindTrialNumber(ctx.args[2])) return DebugNumber(ctx, *number);
+  if (!EqualsIgnoreCase(ctx.args[2], "CUT-TABLES")) {
+    return ctx.Fail(UnexpectedWord(
+        ctx.args[2], "CUT-TABLES, STOP-AT, JOB-PATIENCE, BUSY-AT, QUIET-AFTER or LEADS-EVERY"));
+  }
   if (!ClusterPart::IsOfCluster(ctx)) return;
   TableCuts& cuts = ctx.host.services().table_cuts;
   if (ctx.args.size() == 4 && EqualsIgnoreCase(ctx.args[3], "OFF")) {
@@ -208,9 +225,9 @@ constexpr Command kDebugSubcommands[] = {
     Sub("cluster", -4,
         "Cuts tables that are created into tablets, by the type of their keys; has the node stop "
         "itself at a step of a move; cancels jobs that come no further sooner; says when a set is "
-        "busy.",
+        "busy or a tablet quiet, and how often leads are evened out.",
         "(CUT-TABLES (type row... | OFF) | STOP-AT (step | OFF) | JOB-PATIENCE ms | BUSY-AT "
-        "percent)",
+        "percent | QUIET-AFTER ms | LEADS-EVERY ms)",
         CmdDebugCluster),
     Sub("digest", -2,
         "Returns a hash of the schema and all live cells, or those of one table. WITHLSN adds the "
