@@ -45,6 +45,11 @@ class Planner {
     });
   }
 
+  std::optional<uint64_t> MostLoaded() const {
+    const Ends ends = EndsOf(loads_, &BalanceInput::Set::has_loads);
+    if (!ends.may || !IsUneven(ends, kLoadSpreadPercent)) return std::nullopt;
+    return ends.most;
+  }
   std::vector<BalanceStep> Plan() {
     Drain();
     if (!input_.spreads) return std::move(steps_);
@@ -163,14 +168,18 @@ class Planner {
     while (SpreadLoadOne()) {
     }
   }
+  bool IsUneven(const Ends& ends, uint64_t percent) const {
+    const uint64_t most = loads_.at(ends.most);
+    return sets_.at(ends.most)->busy && most >= kLoadWorthIt &&
+           (most - ends.mean) * 100 > ends.mean * percent;
+  }
   bool SpreadLoadOne() {
     const Ends ends = EndsOf(loads_, &BalanceInput::Set::has_loads);
     if (!ends.may || !Rests(ends.most) || !Rests(ends.least)) return false;
+    const bool for_long = input_.hot_for_long == ends.most;
+    if (!IsUneven(ends, for_long ? kLoadSpreadPercent : kLoadAtOncePercent)) return false;
     const uint64_t most = loads_[ends.most];
     const uint64_t least = loads_[ends.least];
-    const bool uneven = sets_.at(ends.most)->busy && most >= kLoadWorthIt &&
-                        (most - ends.mean) * 100 > ends.mean * kLoadSpreadPercent;
-    if (!uneven) return false;
     const uint64_t apart = most - least;
     std::optional<size_t> best;
     uint64_t best_apart = apart - std::min(apart, ends.mean / 10);
@@ -377,6 +386,10 @@ class Planner {
 };
 
 }  // namespace
+
+std::optional<uint64_t> MostLoaded(const BalanceInput& input) {
+  return Planner(input).MostLoaded();
+}
 
 std::vector<BalanceStep> PlanBalance(const BalanceInput& input) { return Planner(input).Plan(); }
 

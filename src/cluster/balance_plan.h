@@ -6,10 +6,10 @@
 //   split   a tablet of more than split_bytes; of a table that has fewer than two for each set, of
 //           a sixteenth of that
 //   load    from a set that is busy, and takes more than kLoadSpreadPercent above the mean for rows
-//           of its tablets, to the one that takes least, if the move makes it less and that one's
-//           loop is not as busy with other things; where no tablet is small enough for that, its
-//           hottest is split where half of that is before; of one in which a row has more than half
-//           that is told, and nothing is done
+//           of its tablets, for long or by twice as much, to the one that takes least, if the move
+//           makes it less and that one's loop is not as busy with other things; where no tablet is
+//           small enough for that, its hottest is split where half of that is before; of one in
+//           which a row has more than half that is told, and nothing is done
 //   spread  from the set that has most to the one that has least, while that has more than
 //           kSpreadPercent above the mean, and the move makes it less; where no tablet is small
 //           enough for that, its largest is split, down to a sixteenth of split_bytes. None that
@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,7 @@ struct BalanceInput {
   uint64_t moves_max{2};           // of a set
   bool spreads{true};              // else tablets move for draining alone
   bool by_load{true};
+  std::optional<uint64_t> hot_for_long{};  // MostLoaded has been that set for a while
 };
 
 struct BalanceStep {
@@ -82,9 +84,14 @@ struct BalanceStep {
 inline constexpr uint64_t kFullPercent{85};
 inline constexpr uint64_t kSpreadPercent{10};
 inline constexpr uint64_t kLoadSpreadPercent{20};
+inline constexpr uint64_t kLoadAtOncePercent{40};
 inline constexpr uint64_t kBusyPercent{60};  // of a core
 inline constexpr size_t kTabletsKept{8};
 inline constexpr size_t kMergesMax{16};  // of one plan
+
+// The set that is busy and takes more than kLoadSpreadPercent above the mean; load comes and goes, so
+// that this alone may mean little. O(sets + tablets)
+std::optional<uint64_t> MostLoaded(const BalanceInput& input);
 
 // Steps that can be taken beside each other. O(sets * tablets).
 std::vector<BalanceStep> PlanBalance(const BalanceInput& input);

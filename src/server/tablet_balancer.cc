@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/os/log.h"
 #include "base/text/number.h"
@@ -26,6 +27,7 @@ void TabletBalancer::Stop() {
   cuts_.clear();
   sizes_.clear();
   busy_micros_.clear();
+  hot_.reset();
   memory_.Clear();
   asking_ = false;
   next_micros_ = now() + kRoundMicros;
@@ -45,7 +47,8 @@ void TabletBalancer::Step() {
   asking_ = false;
   next_micros_ = now() + kRoundMicros;
   if (!cuts_.empty()) return;
-  const BalanceInput input = MakeInput();
+  BalanceInput input = MakeInput();
+  NoteHot(&input);
   for (const BalanceStep& step : PlanBalance(input)) Carry(input, step);
 }
 
@@ -126,6 +129,12 @@ bool TabletBalancer::IsBusy(uint64_t set, uint64_t load_percent) {
   }
   const auto since = busy_micros_.try_emplace(set, now()).first;
   return now() - since->second >= kBusyMicros;
+}
+
+void TabletBalancer::NoteHot(BalanceInput* input) {
+  const std::optional<uint64_t> hot = MostLoaded(*input);
+  if (std::exchange(hot_, hot) != hot) hot_micros_ = now();
+  if (now() - hot_micros_ >= kHotMicros) input->hot_for_long = hot;
 }
 
 BalanceInput TabletBalancer::MakeInput() {

@@ -43,6 +43,8 @@ class TabletBalancer {
   static constexpr int64_t kAnswerMicros{2'000'000};
   // A set is busy once it has been for so long.
   static constexpr int64_t kBusyMicros{5'000'000};
+  // And takes more than the others for long once it has for so long.
+  static constexpr int64_t kHotMicros{60'000'000};
 
   struct Asked {
     uint64_t ticket{0};
@@ -61,6 +63,7 @@ class TabletBalancer {
   void Merge(const BalanceInput& input, const BalanceStep& step, const std::string& name);
   void TakeCuts();
   bool IsBusy(uint64_t set, uint64_t load_percent);
+  void NoteHot(BalanceInput* input);
 
   Host& host_;
   MoveCalls& calls_;
@@ -70,6 +73,8 @@ class TabletBalancer {
   std::map<uint64_t, Asked> asked_;                 // by set
   std::map<TabletMemory::Name, TabletSize> sizes_;  // as told in the last round
   std::map<uint64_t, int64_t> busy_micros_;         // sets: since then
+  std::optional<uint64_t> hot_;                     // MostLoaded
+  int64_t hot_micros_{0};                           // since then
   TabletMemory memory_;
   // A split or a merge that an owner is asked for.
   struct Cut {
