@@ -198,14 +198,18 @@ bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& co
   if (ReadsFeeds(session, command)) return false;
   if (ReadsUnbuiltIndex(host_.store(), session, command, args))
     return !BelongsHere(session, command, args);
-  const PassedClient* const client = ClientOf(session);
-  return client != nullptr && !command.Is(CommandRole::kScan) && IsBehind(*client, false) &&
+  return !command.Is(CommandRole::kScan) && IsBehind(ClientOf(session), false) &&
          !BelongsHere(session, command, args);
 }
 
-bool CommandLinks::IsBehind(const PassedClient& client, bool in_feeds) const {
+// What a node has told before it began anew, anybody may have seen.
+bool CommandLinks::IsBehind(const PassedClient* client, bool in_feeds) const {
   Store& store = host_.store();
-  return client.seen.seq > (in_feeds ? ShownByFeeds(store) : store.applied_lsn()).seq;
+  const bool is_before =
+      host_.services().config.cluster_forward && set()->member().is_before_its_end();
+  return is_before ||
+         (client != nullptr &&
+          client->seen.seq > (in_feeds ? ShownByFeeds(store) : store.applied_lsn()).seq);
 }
 
 CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry& command,
@@ -432,12 +436,13 @@ bool CommandLinks::HoldsBack(Session& session) {
 
 bool CommandLinks::Lags(Session& session, const CommandEntry& command, Doing doing,
                         std::string* error) {
-  PassedClient* const client = ClientOf(session);
-  if (client == nullptr || set() == nullptr || set()->open() || session.switches.reads_stale ||
+  Connection* const connection = static_cast<ConnectedSession&>(session).connection;
+  if (connection == nullptr || set() == nullptr || set()->open() || session.switches.reads_stale ||
       !(doing.reads || AsksForState(command)))
     return false;
   const bool in_feeds = doing.reads && ReadsFeeds(session, command);
-  if (!IsBehind(*client, in_feeds)) return false;
+  if (!IsBehind(ClientOf(session), in_feeds)) return false;
+  PassedClient* const client = MakeClient(connection);
   const auto late = [&] { return LateText(*client, kOwnSet, {.writes = false, .reads = true}); };
   const bool waits = Wait(client, late, error) == Outcome::kWaits;
   if (waits && in_feeds) AskForSync(client->since_micros);
@@ -471,7 +476,7 @@ void CommandLinks::WakeLagging() {
   using Lags = PassedClient::Lags;
   const std::vector<PassedClient*> waiting = waiting_;
   for (PassedClient* client : waiting)
-    if (client->lags != Lags::kNo && !IsBehind(*client, client->lags == Lags::kFeeds)) Wake(client);
+    if (client->lags != Lags::kNo && !IsBehind(client, client->lags == Lags::kFeeds)) Wake(client);
 }
 
 // DISCARD and RESET end watches wherever they are kept, and so does an EXEC that is refused here.

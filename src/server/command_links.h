@@ -178,7 +178,7 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   uint64_t CountMemory() const;
   bool ReadsElsewhere(const Session& session, const CommandEntry& command, Arguments args) const;
   // What the client was told of is not here yet; or not told by the feeds here.
-  bool IsBehind(const PassedClient& client, bool in_feeds) const;
+  bool IsBehind(const PassedClient* client, bool in_feeds) const;
   // It must wait until what is under way for it has been answered.
   bool IsFull(const PassedClient& client, bool is_exec) const;
   void NoteReadAway(PassedClient* client, Session& session, const CommandEntry& command,

@@ -171,7 +171,7 @@ std::string CommandLinks::LateText(const PassedClient& client, uint64_t number, 
   if (number != kOwnSet) return LateText(number);
   const auto leader = set()->KnownLeader();
   if (!leader) return "CLUSTERDOWN no leader: " + set()->NoLeaderText();
-  if (!doing.writes && IsBehind(client, true))
+  if (!doing.writes && IsBehind(&client, true))
     return "TRYAGAIN what this connection has been told of has not come here yet";
   return fmt::format("CLUSTERDOWN no leader: {}:{} does not answer", leader->host, leader->port);
 }

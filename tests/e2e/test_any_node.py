@@ -41,6 +41,9 @@ class Link:
         except redis.ResponseError as error:
             return error
 
+    def has_more(self):
+        return self.connection.can_read(0)
+
     def run(self, *commands):
         self.send(*commands)
         return [self.read() for _ in commands]
@@ -756,6 +759,52 @@ class PassedOn(AnyNodeCase):
             if follower.server.log().count("Leading from now on") == led:
                 self.assertEqual([], wrong, f"seed {SEED}: {follower.server.log()[-3000:]}")
         self.assert_at_rest(self.members)
+
+    def test_a_node_that_begins_again_tells_nothing_older(self):
+        """The last mark of what is committed may lie before what it has told: without a leader it waits, but for READONLY."""
+        _, follower = self.begin()
+        waited = 0
+        for number in range(4):
+            others = [member for member in self.members if member is not follower]
+            row, table = f"r{number}", f"u{number}"
+            self.assertEqual("OK", follower.run("CPUT", "t", row, "f:x", "v"))
+            self.assertEqual("OK", follower.run("TABLE", "CREATE", table, "FAMILY", "f"))
+            self.assertEqual("v", follower.run("CGET", "t", row, "f:x"))
+            self.assertIn(table, follower.run("TABLE LIST"))
+            follower.server.kill()
+            for member in others:
+                member.server.process.send_signal(signal.SIGSTOP)
+            follower.server.start()
+            follower.connect()
+            self.have_wait(follower)
+            links = [Link(follower.port) for _ in range(5)]
+            tracks = links[3].run(f"CLIENT TRACKING ON REDIRECT {links[4].run('CLIENT ID')[0]}")
+            self.assertEqual([b"OK"], tracks)
+            for link, command in zip(links, (f"CGET t {row} f:x", "TABLE LIST", f"CCOUNT {table}", f"CGET t {row} f:x", "CSCAN t 0 COUNT 10")):
+                link.send(command)
+            stale = Link(follower.port)
+            self.assertNotIn("CLUSTERDOWN", str(stale.run("READONLY", f"CGET t {row} f:x")[1]))
+            stale.close()
+            # Where its last mark was made after all of that it has nothing to wait for.
+            self.wait_until(lambda: self.held(follower) == len(links) or all(link.has_more() for link in links),
+                            lambda: f"{self.figures(follower)}")
+            waited += self.held(follower)
+            for member in others:
+                member.server.process.send_signal(signal.SIGCONT)
+            got = [link.read() for link in links]
+            self.assertEqual(b"v", got[0])
+            self.assertIn(table.encode(), got[1])
+            self.assertEqual([0, b"v"], got[2:4])
+            self.assertIn(row.encode(), [each[0] for each in got[4][1]])
+            for link in links:
+                link.close()
+            self.wait_leader(self.members)
+            follower = next(member for member in self.members if not member.leads())
+        self.assertGreater(waited, 0)
+        self.assert_at_rest(self.members)
+
+    def held(self, member):
+        return sum(self.figures(member).get(f"cluster_calls_{name}", 0) for name in ("waiting", "held"))
 
     def test_clients_that_hang_up(self):
         _, follower = self.begin()

@@ -95,6 +95,7 @@ Status SetStore::Start(uint32_t term, uint64_t vote, ReplicaSet::Begins begins) 
   Adopt(shape.committed);
   ahead_ = store_.journal().appended() - log->appended();
   marked_ = shape.committed;
+  begun_ = store_.last_lsn();
   set_.NoteRetention(shape.retention_micros);
   started_ = true;
   set_.Start(term, vote, *std::move(log), shape.committed, begins);
@@ -170,6 +171,7 @@ Result<bool> SetStore::Advance(int64_t deadline_micros) {
   const Lsn before = store_.applied_lsn();
   ASSIGN_OR_RETURN(const bool done, store_.ApplyCommitted(set_.commit(), deadline_micros));
   if (store_.applied_lsn() != before) set_.OnApplied();
+  if (!is_before_its_end()) begun_ = {};
   // After a start these are to be known to be so at once: by them nodes and clients are let in.
   if (set_.log().MembersAt(set_.commit().seq).index > marked_.seq) Mark();
   return !done;

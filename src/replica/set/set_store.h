@@ -122,6 +122,11 @@ class SetStore final : private ReplicaSetHost {
   // over to.
   bool is_witness() const { return store_.holds_log_only(); }
   bool state_is_void() const { return store_.state_is_void(); }
+  // It has begun, and has not applied yet what its log had by then: what it has told may be among
+  // that. Only who leads knows how much of it is committed.
+  bool is_before_its_end() const {
+    return store_.applied_lsn().seq < std::min(begun_.seq, store_.last_lsn().seq);
+  }
   // As a leader it has applied what is not known to be committed, and may never be.
   bool state_is_ahead() const { return store_.applied_lsn().seq > set_.commit().seq; }
 
@@ -200,6 +205,7 @@ class SetStore final : private ReplicaSetHost {
   bool started_{false};
   uint64_t ahead_{0};  // of Journal::appended(): how much more it counts than set_.log()
   Lsn marked_;
+  Lsn begun_;  // at Start, the end of the log
   int64_t mark_micros_{0};
   int64_t hold_until_micros_{0};
   Lsn wanted_;  // of Confirm
