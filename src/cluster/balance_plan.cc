@@ -45,10 +45,15 @@ class Planner {
     });
   }
 
-  std::optional<uint64_t> MostLoaded() const {
+  std::set<uint64_t> HotSets() const {
     const Ends ends = EndsOf(loads_, &BalanceInput::Set::has_loads);
-    if (!ends.may || !IsUneven(ends, kLoadSpreadPercent)) return std::nullopt;
-    return ends.most;
+    std::set<uint64_t> hot;
+    for (const auto& [number, set] : sets_) {
+      const bool is_hot = ends.may && !set->draining && set->has_loads &&
+                          IsHot(number, ends.mean, kLoadSpreadPercent);
+      if (is_hot) hot.insert(number);
+    }
+    return hot;
   }
   std::vector<BalanceStep> Plan() {
     Drain();
@@ -168,16 +173,17 @@ class Planner {
     while (SpreadLoadOne()) {
     }
   }
-  bool IsUneven(const Ends& ends, uint64_t percent) const {
-    const uint64_t most = loads_.at(ends.most);
-    return sets_.at(ends.most)->busy && most >= kLoadWorthIt &&
-           (most - ends.mean) * 100 > ends.mean * percent;
+  bool IsHot(uint64_t set, uint64_t mean, uint64_t percent) const {
+    const uint64_t load = loads_.at(set);
+    return sets_.at(set)->busy && load >= kLoadWorthIt && load > mean &&
+           (load - mean) * 100 > mean * percent;
   }
   bool SpreadLoadOne() {
     const Ends ends = EndsOf(loads_, &BalanceInput::Set::has_loads);
     if (!ends.may || !Rests(ends.most) || !Rests(ends.least)) return false;
-    const bool for_long = input_.hot_for_long == ends.most;
-    if (!IsUneven(ends, for_long ? kLoadSpreadPercent : kLoadAtOncePercent)) return false;
+    const bool for_long = input_.hot_for_long.contains(ends.most);
+    if (!IsHot(ends.most, ends.mean, for_long ? kLoadSpreadPercent : kLoadAtOncePercent))
+      return false;
     const uint64_t most = loads_[ends.most];
     const uint64_t least = loads_[ends.least];
     const uint64_t apart = most - least;
@@ -316,7 +322,7 @@ class Planner {
     return tablet.table_id == next.table_id && !next.tablet.begin.empty() &&
            tablet.tablet.end == next.tablet.begin && has.rows > 0 &&
            has.tablets > kTabletsKept * sets_.size() && MayMerge(i) && MayMerge(i + 1) &&
-           tablet.bytes + next.bytes < input_.merge_bytes;
+           tablet.bytes + next.bytes < std::min(input_.merge_bytes, input_.split_bytes / 2);
   }
   void Merge() {
     std::map<uint64_t, Has> tables;
@@ -364,13 +370,13 @@ class Planner {
     }
     return false;
   }
-  // Whether there is no more to spread for that.
+  // Whether that leaves sets half as uneven as what is spread.
   bool StaysEven(uint64_t from, uint64_t to, uint64_t bytes) const {
     const uint64_t mean = EndsOf(bytes_, &BalanceInput::Set::answers).mean;
     const uint64_t more = bytes_.at(to) + bytes;
     const uint64_t less = bytes_.at(from) - std::min(bytes_.at(from), bytes);
     const uint64_t apart = std::max(more - std::min(more, mean), mean - std::min(mean, less));
-    return apart * 100 <= mean * kSpreadPercent || apart <= input_.split_bytes / kTinyPart;
+    return apart * 200 <= mean * kSpreadPercent || apart * 2 <= input_.split_bytes / kTinyPart;
   }
 
   const BalanceInput& input_;
@@ -387,9 +393,7 @@ class Planner {
 
 }  // namespace
 
-std::optional<uint64_t> MostLoaded(const BalanceInput& input) {
-  return Planner(input).MostLoaded();
-}
+std::set<uint64_t> HotSets(const BalanceInput& input) { return Planner(input).HotSets(); }
 
 std::vector<BalanceStep> PlanBalance(const BalanceInput& input) { return Planner(input).Plan(); }
 

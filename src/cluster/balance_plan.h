@@ -24,7 +24,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,11 +65,11 @@ struct BalanceInput {
   std::vector<Set> sets{};        // ascending
   std::vector<Tablet> tablets{};  // by table and begin
   uint64_t split_bytes{256 << 20};
-  uint64_t merge_bytes{64 << 20};  // 0: never
+  uint64_t merge_bytes{64 << 20};  // and half of split_bytes at most; 0: never
   uint64_t moves_max{2};           // of a set
   bool spreads{true};              // else tablets move for draining alone
   bool by_load{true};
-  std::optional<uint64_t> hot_for_long{};  // MostLoaded has been that set for a while
+  std::set<uint64_t> hot_for_long{};  // sets that have been among HotSets for a while
 };
 
 struct BalanceStep {
@@ -89,9 +89,9 @@ inline constexpr uint64_t kBusyPercent{60};  // of a core
 inline constexpr size_t kTabletsKept{8};
 inline constexpr size_t kMergesMax{16};  // of one plan
 
-// The set that is busy and takes more than kLoadSpreadPercent above the mean; load comes and goes, so
+// Sets that are busy and take more than kLoadSpreadPercent above the mean; load comes and goes, so
 // that this alone may mean little. O(sets + tablets)
-std::optional<uint64_t> MostLoaded(const BalanceInput& input);
+std::set<uint64_t> HotSets(const BalanceInput& input);
 
 // Steps that can be taken beside each other. O(sets * tablets).
 std::vector<BalanceStep> PlanBalance(const BalanceInput& input);

@@ -16,22 +16,20 @@ std::string MachineOf(const ClusterMember& member) {
   return member.zone + "/" + member.machine;
 }
 
-bool MayLead(const ClusterMember& member) {
-  return member.kind == "voter" && member.state == "online";
+bool IsHere(const ClusterMember& member) {
+  return member.state == "leader" || member.state == "online" || member.state == "behind";
 }
 
 }  // namespace
 
 bool IsComplete(const ClusterSet& set) {
   const ClusterMember* const leader = set.Find(set.leader);
-  return leader != nullptr &&
-         std::all_of(set.members.begin(), set.members.end(), [](const ClusterMember& member) {
-           return member.state == "leader" || member.state == "online";
-         });
+  return leader != nullptr && std::all_of(set.members.begin(), set.members.end(), IsHere);
 }
 
 std::optional<LeadStep> PlanLead(const std::map<uint64_t, ClusterSet>& sets,
-                                 const std::set<uint64_t>& resting) {
+                                 const std::set<uint64_t>& resting,
+                                 const std::set<Handover>& tried) {
   std::map<std::string, size_t> leads;
   for (const auto& [number, set] : sets)
     if (const ClusterMember* const leader = set.Find(set.leader)) ++leads[MachineOf(*leader)];
@@ -43,10 +41,13 @@ std::optional<LeadStep> PlanLead(const std::map<uint64_t, ClusterSet>& sets,
     if (from.empty()) continue;
     for (const ClusterMember& member : set.members) {
       const std::string to = MachineOf(member);
-      if (!MayLead(member) || to.empty() || to == from) continue;
+      const bool may = member.kind == "voter" && member.node != set.leader && !to.empty() &&
+                       to != from && !tried.contains({number, member.node});
       const size_t most = leads[from];
       const size_t least = leads[to];
-      if (most < least + kApartMin || most - least <= best_apart) continue;
+      if (!may || most < least + kApartMin) continue;
+      const bool takes_place_of_0 = best && best->set == 0 && number != 0;
+      if (most - least <= best_apart && !takes_place_of_0) continue;
       best_apart = most - least;
       best =
           LeadStep{.set = number,

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "cluster/set_directory.h"
 
@@ -25,11 +26,18 @@ struct LeadStep {
   std::string reason{};
 };
 
-// All its members are there and have what it has: it can be handed over to any of those that vote.
+// All its members are there, and none is being copied; one may be a few records behind, as all are
+// now and then while there are writes.
 bool IsComplete(const ClusterSet& set);
 
-// At most one step. `resting`: sets that stay as they are, and count. O(members)
+// A set, and the node that was to lead it.
+using Handover = std::pair<uint64_t, uint64_t>;
+
+// At most one step. `resting`: sets that stay as they are, and count; `tried`: what is not tried
+// again now. Set 0 goes last: with its leader the director is another one, who begins anew.
+// O(members)
 std::optional<LeadStep> PlanLead(const std::map<uint64_t, ClusterSet>& sets,
-                                 const std::set<uint64_t>& resting);
+                                 const std::set<uint64_t>& resting,
+                                 const std::set<Handover>& tried);
 
 }  // namespace cellar

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
@@ -19,6 +20,8 @@ namespace cellar {
 void LeadBalancer::Stop() {
   if (ticket_ != 0) calls_.Forget(std::exchange(ticket_, 0));
   seen_.clear();
+  tried_.clear();
+  under_way_ = false;
   asked_micros_ = now();
 }
 
@@ -31,6 +34,7 @@ void LeadBalancer::Step() {
   if (now() < next_micros_) return;
   next_micros_ = now() + kRoundMicros;
   Look();
+  TellIfDone();
   if (now() - asked_micros_ >= Every() && balancer_.balances()) Ask();
 }
 
@@ -50,34 +54,48 @@ void LeadBalancer::Ask() {
   std::set<uint64_t> resting;
   for (const auto& [number, seen] : seen_)
     if (now() - seen.since_micros < Every()) resting.insert(number);
-  std::optional<LeadStep> step = PlanLead(sets, resting);
+  std::set<Handover> tried;
+  std::erase_if(tried_, [this](const auto& each) {
+    return now() - each.second.at_micros >= 2 * each.second.rest_micros;
+  });
+  for (const auto& [handover, each] : tried_)
+    if (now() - each.at_micros < each.rest_micros) tried.insert(handover);
+  std::optional<LeadStep> step = PlanLead(sets, resting, tried);
   if (!step) return;
-  const ClusterSet& set = sets.at(step->set);
-  const ClusterMember& member = *set.Find(step->node);
+  step_ = *std::move(step);
+  asked_micros_ = now();
+  Tried& of_this = tried_[{step_.set, step_.node}];
+  of_this.at_micros = now();
+  of_this.rest_micros =
+      std::clamp(2 * of_this.rest_micros, kRestEveries * Every(), kRestEveriesMax * Every());
+  const ClusterMember& member = *sets.at(step_.set).Find(step_.node);
+  what_ = fmt::format("hand set {} over to {}:{}", step_.set, member.host, member.port);
   MoveStep lead;
   lead.kind = MoveStep::Kind::kLead;
   lead.cluster_id = host_.store().engine().cluster().cluster_id;
-  lead.job = step->node;
-  asked_micros_ = now();
-  set_ = step->set;
-  what_ = fmt::format("hand set {} over to {}:{}", set_, member.host, member.port);
-  why_ = std::move(step->reason);
+  lead.job = step_.node;
   // Of its own set this node directs no more once it has.
-  if (set_ == host_.store().engine().cluster().set)
-    (void)MoveJobs::Tell(host_.store(), what_, why_);
-  ticket_ = calls_.Ask(set_, lead);
+  if (step_.set == host_.store().engine().cluster().set)
+    (void)MoveJobs::Tell(host_.store(), what_, step_.reason);
+  else
+    under_way_ = true;
+  ticket_ = calls_.Ask(step_.set, lead);
 }
 
 void LeadBalancer::TakeAnswer() {
   if (calls_.IsPending(ticket_)) return;
   const auto answer = calls_.Take(std::exchange(ticket_, 0));
-  if (answer && answer->code == MoveAnswer::Code::kOk) {
-    if (set_ != host_.store().engine().cluster().set)
-      (void)MoveJobs::Tell(host_.store(), what_, why_);
-    return;
-  }
-  seen_[set_].since_micros = now();
-  if (answer) Log(LogSeverity::kVerbose, "A set is not handed over: " + answer->text);
+  if (answer && answer->code == MoveAnswer::Code::kOk) return;
+  if (answer) Log(LogSeverity::kVerbose, "No " + what_ + ": " + answer->text);
+}
+
+// That it was begun says nothing yet.
+void LeadBalancer::TellIfDone() {
+  if (!under_way_) return;
+  const auto seen = seen_.find(step_.set);
+  const bool is_done = seen != seen_.end() && seen->second.leader == step_.node;
+  if (is_done) (void)MoveJobs::Tell(host_.store(), what_, step_.reason);
+  under_way_ = !is_done && now() - asked_micros_ < Every();
 }
 
 }  // namespace cellar

@@ -47,12 +47,15 @@ MoveAnswer AnswerCut(Store& store, const MoveStep& step) {
 constexpr int64_t kHandOverMicros{1'000'000};
 
 MoveAnswer AnswerLead(Host& host, const MoveStep& step) {
-  MoveAnswer answer{.code = MoveAnswer::Code::kWait, .text = "no such member is online"};
+  MoveAnswer answer{.code = MoveAnswer::Code::kWait, .text = "no such member is near enough"};
   SetNode* const set = host.replication().set();
   if (set == nullptr || !set->open()) return answer;
+  // It has come again, to who leads by now.
+  if (host.replication().node() == step.job) return {};
   for (const MemberFigures& member : set->Members()) {
-    const bool may = member.node == step.job && member.kind == "voter" &&
-                     member.state == "online" && member.room;
+    const bool is_near = member.state == "online" ||
+                         (member.state == "behind" && member.lag_micros < kHandOverMicros);
+    const bool may = member.node == step.job && member.kind == "voter" && is_near && member.room;
     if (!may) continue;
     const Status begun = host.replication().BeginFailover(member.address, kHandOverMicros, false);
     answer.code = begun.ok() ? MoveAnswer::Code::kOk : MoveAnswer::Code::kWait;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <set>
 
 #include "base/os/log.h"
 #include "base/text/number.h"
@@ -27,7 +27,7 @@ void TabletBalancer::Stop() {
   cuts_.clear();
   sizes_.clear();
   busy_micros_.clear();
-  hot_.reset();
+  hot_micros_.clear();
   memory_.Clear();
   asking_ = false;
   next_micros_ = now() + kRoundMicros;
@@ -131,10 +131,15 @@ bool TabletBalancer::IsBusy(uint64_t set, uint64_t load_percent) {
   return now() - since->second >= kBusyMicros;
 }
 
+// One that has not answered in this round is as it was.
 void TabletBalancer::NoteHot(BalanceInput* input) {
-  const std::optional<uint64_t> hot = MostLoaded(*input);
-  if (std::exchange(hot_, hot) != hot) hot_micros_ = now();
-  if (now() - hot_micros_ >= kHotMicros) input->hot_for_long = hot;
+  const std::set<uint64_t> hot = HotSets(*input);
+  for (const BalanceInput::Set& set : input->sets)
+    if (set.has_loads && !hot.contains(set.number)) hot_micros_.erase(set.number);
+  for (const uint64_t set : hot) {
+    const int64_t since = hot_micros_.try_emplace(set, now()).first->second;
+    if (now() - since >= kHotMicros) input->hot_for_long.insert(set);
+  }
 }
 
 BalanceInput TabletBalancer::MakeInput() {

@@ -73,8 +73,7 @@ class TabletBalancer {
   std::map<uint64_t, Asked> asked_;                 // by set
   std::map<TabletMemory::Name, TabletSize> sizes_;  // as told in the last round
   std::map<uint64_t, int64_t> busy_micros_;         // sets: since then
-  std::optional<uint64_t> hot_;                     // MostLoaded
-  int64_t hot_micros_{0};                           // since then
+  std::map<uint64_t, int64_t> hot_micros_;          // HotSets: since then
   TabletMemory memory_;
   // A split or a merge that an owner is asked for.
   struct Cut {

@@ -235,7 +235,7 @@ class LoadedTable {
   // NOLINTNEXTLINE(readability-function-size): likewise.
   size_t Settle(size_t rounds_max) {
     for (size_t round = 0; round < rounds_max; ++round) {
-      input.hot_for_long = lasts ? MostLoaded(input) : std::nullopt;
+      input.hot_for_long = lasts ? HotSets(input) : std::set<uint64_t>();
       const std::vector<BalanceStep> steps = PlanBalance(input);
       bool does = false;
       has_some_.clear();
@@ -422,15 +422,15 @@ TEST_CASE("loads that differ little, or are no burden, move nothing", "[balance]
 TEST_CASE("a load that is a little uneven has to be for long", "[balance]") {
   LoadedTable table(2, EvenRows(20, 60));
   table.Cut("row013", 1);  // 780 and 420: 30 % above the mean
-  REQUIRE(MostLoaded(table.input) == 0);
+  REQUIRE(HotSets(table.input) == std::set<uint64_t>{0});
   table.lasts = false;
   table.Settle(5);
   CHECK(table.input.tablets.size() == 2);
-  table.input.hot_for_long = 1;  // another one was
+  table.input.hot_for_long = {1};  // another one was
   CHECK(PlanBalance(table.input).empty());
   table.lasts = true;
   CHECK(table.Settle(20) > 0);
-  CHECK(MostLoaded(table.input) == std::nullopt);
+  CHECK(HotSets(table.input).empty());
   // What is far from even is not waited for.
   LoadedTable far(3, EvenRows(30, 60));
   far.lasts = false;
@@ -439,17 +439,34 @@ TEST_CASE("a load that is a little uneven has to be for long", "[balance]") {
   // Noise of a tenth makes nothing of what is even, however often it is looked at.
   std::mt19937 rng(5);
   const std::vector<BalanceInput::Tablet> even = far.input.tablets;
-  std::optional<uint64_t> hot;
-  size_t hot_rounds = 0;
+  std::map<uint64_t, size_t> rounds_hot;
   for (int round = 0; round < 5'000; ++round) {
     far.input.tablets = even;
     for (auto& tablet : far.input.tablets) tablet.load = tablet.load * (90 + rng() % 21) / 100;
-    const std::optional<uint64_t> most = MostLoaded(far.input);
-    hot_rounds = most.has_value() && most == hot ? hot_rounds + 1 : 0;
-    hot = most;
-    far.input.hot_for_long = hot_rounds >= 12 ? hot : std::nullopt;
+    const std::set<uint64_t> hot = HotSets(far.input);
+    far.input.hot_for_long.clear();
+    for (const auto& set : far.input.sets) {
+      size_t& rounds = rounds_hot[set.number];
+      rounds = hot.contains(set.number) ? rounds + 1 : 0;
+      if (rounds > 12) far.input.hot_for_long.insert(set.number);
+    }
     CHECK(PlanBalance(far.input).empty());
   }
+  // Two that are hot together are relieved, whichever of them is the hottest just now.
+  BalanceInput two;
+  for (uint64_t set = 0; set < 4; ++set) two.sets.push_back(SetOf(set));
+  for (auto& set : two.sets) {
+    set.busy = set.number < 2;
+    set.loop = set.busy ? 90 : 50;
+  }
+  for (uint64_t i = 0; i < 28; ++i) {
+    two.tablets.push_back(TabletAt(1, std::to_string(100 + i), i < 18 ? i % 2 : 2 + i % 2, kMega));
+    two.tablets.back().load = 100;
+  }
+  CHECK(HotSets(two) == std::set<uint64_t>{0, 1});
+  CHECK(PlanBalance(two).empty());
+  two.hot_for_long = HotSets(two);
+  CHECK_FALSE(PlanBalance(two).empty());
 }
 
 TEST_CASE("loads of all kinds come to rest within a core of each other", "[balance]") {
@@ -620,6 +637,15 @@ TEST_CASE("small neighbours without load become one, down to eight for each set"
   (void)MergeAll(&input, &moves);
   CHECK(input.tablets.size() > 75);
   for (const auto& tablet : input.tablets) CHECK(tablet.bytes < 64 * kMega);
+  // What is merged is not split again for what it has then.
+  input.split_bytes = 8 * kMega;
+  input.tablets = QuietTablets(1, 300, 3 * kMega, 3);
+  (void)MergeAll(&input, &moves);
+  CHECK(input.tablets.size() == 300);
+  input.tablets = QuietTablets(1, 300, kMega, 3);
+  (void)MergeAll(&input, &moves);
+  CHECK(input.tablets.size() <= 150);
+  for (const auto& tablet : input.tablets) CHECK(tablet.bytes < 4 * kMega);
   input.merge_bytes = 0;
   input.tablets = QuietTablets(1, 300, 0, 3);
   CHECK(PlanBalance(input).empty());

@@ -209,8 +209,8 @@ class MergeWhatIsQuiet(MovesCase):
             self.director.run("CLUSTER", "UNDRAIN", 2)
             self.assertEqual([], self.merges())
             self.assertEqual(self.CUTS + 1, len(self.tablets(member=self.director)))
-            self.director.run("CLUSTER", "CONFIG", "SET", name, {"tablet-merge-bytes": "64mb", "tablet-balance": "yes"}[name])
             self.director.run("DEBUG", "CLUSTER", "QUIET-AFTER", 3_600_000)
+            self.director.run("CLUSTER", "CONFIG", "SET", name, {"tablet-merge-bytes": "64mb", "tablet-balance": "yes"}[name])
 
 
 if __name__ == "__main__":
