@@ -202,14 +202,18 @@ bool CommandLinks::ReadsElsewhere(const Session& session, const CommandEntry& co
          !BelongsHere(session, command, args);
 }
 
-// What a node has told before it began anew, anybody may have seen.
-bool CommandLinks::IsBehind(const PassedClient* client, bool in_feeds) const {
+bool CommandLinks::HasSeenMore(const PassedClient* client, bool in_feeds) const {
   Store& store = host_.store();
+  return client != nullptr &&
+         client->seen.seq > (in_feeds ? ShownByFeeds(store) : store.applied_lsn()).seq;
+}
+
+// What a node has told before it began anew, anybody may have seen. Other nodes ask it for no more
+// than to let them in, or it would never hear of a leader.
+bool CommandLinks::IsBehind(const PassedClient* client, bool in_feeds) const {
   const bool is_before =
       host_.services().config.cluster_forward && set()->member().is_before_its_end();
-  return is_before ||
-         (client != nullptr &&
-          client->seen.seq > (in_feeds ? ShownByFeeds(store) : store.applied_lsn()).seq);
+  return is_before || HasSeenMore(client, in_feeds);
 }
 
 CommandPassing::Outcome CommandLinks::Pass(Session& session, const CommandEntry& command,
@@ -441,7 +445,9 @@ bool CommandLinks::Lags(Session& session, const CommandEntry& command, Doing doi
       !(doing.reads || AsksForState(command)))
     return false;
   const bool in_feeds = doing.reads && ReadsFeeds(session, command);
-  if (!IsBehind(ClientOf(session), in_feeds)) return false;
+  if (!(doing.reads ? IsBehind(ClientOf(session), in_feeds)
+                    : HasSeenMore(ClientOf(session), false)))
+    return false;
   PassedClient* const client = MakeClient(connection);
   const auto late = [&] { return LateText(*client, kOwnSet, {.writes = false, .reads = true}); };
   const bool waits = Wait(client, late, error) == Outcome::kWaits;
@@ -476,7 +482,9 @@ void CommandLinks::WakeLagging() {
   using Lags = PassedClient::Lags;
   const std::vector<PassedClient*> waiting = waiting_;
   for (PassedClient* client : waiting)
-    if (client->lags != Lags::kNo && !IsBehind(client, client->lags == Lags::kFeeds)) Wake(client);
+    // One that reads is asked again.
+    if (client->lags != Lags::kNo && !HasSeenMore(client, client->lags == Lags::kFeeds))
+      Wake(client);
 }
 
 // DISCARD and RESET end watches wherever they are kept, and so does an EXEC that is refused here.

@@ -177,7 +177,9 @@ class CommandLinks final : public CommandPassing, private CallServants, private 
   FrameHead Head() const;
   uint64_t CountMemory() const;
   bool ReadsElsewhere(const Session& session, const CommandEntry& command, Arguments args) const;
-  // What the client was told of is not here yet; or not told by the feeds here.
+  // What the client was told of is not here yet; or not told by the feeds here. Null: of nothing.
+  bool HasSeenMore(const PassedClient* client, bool in_feeds) const;
+  // Nor does it read here yet, for that, or for what others were told of.
   bool IsBehind(const PassedClient* client, bool in_feeds) const;
   // It must wait until what is under way for it has been answered.
   bool IsFull(const PassedClient& client, bool is_exec) const;
