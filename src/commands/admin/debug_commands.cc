@@ -153,32 +153,27 @@ void DebugStopAt(CommandContext& ctx) {
 struct TrialNumber {
   std::string_view word;
   uint64_t min;
-  bool is_millis;  // else a percentage
+  std::optional<int64_t> MoveTrials::*micros;  // null: it is busy_percent
 };
-constexpr TrialNumber kTrialNumbers[] = {{"JOB-PATIENCE", 1, true},
-                                         {"BUSY-AT", 0, false},
-                                         {"QUIET-AFTER", 0, true},
-                                         {"LEADS-EVERY", 1, true}};
+constexpr TrialNumber kTrialNumbers[] = {{"JOB-PATIENCE", 1, &MoveTrials::patience_micros},
+                                         {"BUSY-AT", 0, nullptr},
+                                         {"QUIET-AFTER", 0, &MoveTrials::quiet_micros},
+                                         {"LEADS-EVERY", 1, &MoveTrials::leads_micros}};
 
-std::optional<TrialNumber> FindTrialNumber(std::string_view word) {
+const TrialNumber* FindTrialNumber(std::string_view word) {
   for (const TrialNumber& number : kTrialNumbers)
-    if (EqualsIgnoreCase(word, number.word)) return number;
-  return std::nullopt;
+    if (EqualsIgnoreCase(word, number.word)) return &number;
+  return nullptr;
 }
 
 void DebugNumber(CommandContext& ctx, const TrialNumber& number) {
   if (ctx.args.size() != 4) return ctx.SyntaxError();
   ASSIGN_OR_REPLY(ctx, const uint64_t value, ParseCount(number.word, ctx.args[3], number.min));
   MoveTrials& trials = ctx.host.services().move_trials;
-  const int64_t micros = static_cast<int64_t>(std::min<uint64_t>(value, 1ULL << 40)) * 1000;
-  if (!number.is_millis)
+  if (number.micros == nullptr)
     trials.busy_percent = value;
-  else if (number.word == "JOB-PATIENCE")
-    trials.patience_micros = micros;
-  else if (number.word == "QUIET-AFTER")
-    trials.quiet_micros = micros;
   else
-    trials.leads_micros = micros;
+    trials.*number.micros = static_cast<int64_t>(std::min<uint64_t>(value, 1ULL << 40)) * 1000;
   ctx.reply.Ok();
 }
 
@@ -186,7 +181,7 @@ void DebugNumber(CommandContext& ctx, const TrialNumber& number) {
 // that type are cut at these rows. It counts at the director.
 void CmdDebugCluster(CommandContext& ctx) {
   if (EqualsIgnoreCase(ctx.args[2], "STOP-AT")) return DebugStopAt(ctx);
-  if (const auto number = FindTrialNumber(ctx.args[2])) return DebugNumber(ctx, *number);
+  if (const auto* number = FindTrialNumber(ctx.args[2])) return DebugNumber(ctx, *number);
   if (!EqualsIgnoreCase(ctx.args[2], "CUT-TABLES")) {
     return ctx.Fail(UnexpectedWord(
         ctx.args[2], "CUT-TABLES, STOP-AT, JOB-PATIENCE, BUSY-AT, QUIET-AFTER or LEADS-EVERY"));
