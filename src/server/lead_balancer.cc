@@ -26,7 +26,8 @@ void LeadBalancer::Stop() {
 }
 
 int64_t LeadBalancer::Every() const {
-  return host_.services().move_trials.leads_micros.value_or(kLeadsEveryMicros);
+  return std::min(host_.services().move_trials.leads_micros.value_or(kLeadsEveryMicros),
+                  kLeadsEveryMicrosMax);
 }
 
 void LeadBalancer::Step() {

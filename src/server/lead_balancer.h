@@ -31,8 +31,9 @@ class LeadBalancer {
  private:
   static constexpr int64_t kRoundMicros{1'000'000};
   static constexpr int64_t kLeadsEveryMicros{60'000'000};
-  static constexpr int64_t kRestEveries{10};        // rests, in those
-  static constexpr int64_t kRestEveriesMax{1'440};  // a day
+  static constexpr int64_t kLeadsEveryMicrosMax{86'400'000'000};  // so that rests can be counted
+  static constexpr int64_t kRestEveries{10};                      // rests, in those
+  static constexpr int64_t kRestEveriesMax{1'440};                // a day
 
   // How a set is, and since when.
   struct Seen {

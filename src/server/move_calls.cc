@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kContainerWord{"CLUSTER"};
 constexpr std::string_view kStepWord{"STEP"};
 
-Status Cut(Store& store, const MoveStep& step) {
+Status ChangeBound(Store& store, const MoveStep& step) {
   Table* const table = store.TableById(step.out.table_id);
   if (table == nullptr) return Status::Error(ErrorCode::kNoTable, "the table is gone");
   TabletChanges changes(store);
@@ -34,9 +34,9 @@ Status Cut(Store& store, const MoveStep& step) {
                                              : changes.MergeAt(*table, step.out.tablet, step.ops);
 }
 
-MoveAnswer AnswerCut(Store& store, const MoveStep& step) {
+MoveAnswer AnswerBoundChange(Store& store, const MoveStep& step) {
   MoveAnswer answer;
-  const Status status = Cut(store, step);
+  const Status status = ChangeBound(store, step);
   if (status.ok()) return answer;
   answer.code = MoveAnswer::Code::kWait;
   answer.text = status.text();
@@ -77,8 +77,8 @@ MoveAnswer Answer(Host& host, const MoveStep& step) {
     EncodeTabletSizes(sizes, loads, &answer.text);
     return answer;
   }
-  const bool is_cut = step.kind == MoveStep::Kind::kSplit || step.kind == MoveStep::Kind::kMerge;
-  if (is_own && is_cut) return AnswerCut(store, step);
+  const bool is_bound = step.kind == MoveStep::Kind::kSplit || step.kind == MoveStep::Kind::kMerge;
+  if (is_own && is_bound) return AnswerBoundChange(store, step);
   if (is_own && step.kind == MoveStep::Kind::kLead) return AnswerLead(host, step);
   const bool of_feed =
       step.kind == MoveStep::Kind::kGroups || step.kind == MoveStep::Kind::kArrived;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/os/log.h"
 #include "base/text/number.h"
@@ -23,8 +24,8 @@ void TabletBalancer::Stop() {
   for (const auto& [set, asked] : asked_)
     if (asked.ticket != 0) calls_.Forget(asked.ticket);
   asked_.clear();
-  for (const auto& [ticket, cut] : cuts_) calls_.Forget(ticket);
-  cuts_.clear();
+  for (const auto& [ticket, change] : bound_changes_) calls_.Forget(ticket);
+  bound_changes_.clear();
   sizes_.clear();
   busy_micros_.clear();
   hot_micros_.clear();
@@ -34,7 +35,7 @@ void TabletBalancer::Stop() {
 }
 
 void TabletBalancer::Step() {
-  TakeCuts();
+  TakeBoundChanges();
   if (!asking_) {
     if (now() < next_micros_) return;
     if (host_.services().cluster_map.Sets(host_.store()).size() < 2) {
@@ -46,24 +47,24 @@ void TabletBalancer::Step() {
   if (!TakeAnswers()) return;
   asking_ = false;
   next_micros_ = now() + kRoundMicros;
-  if (!cuts_.empty()) return;
+  if (!bound_changes_.empty()) return;
   BalanceInput input = MakeInput();
   NoteHot(&input);
   for (const BalanceStep& step : PlanBalance(input)) Carry(input, step);
 }
 
 // What nobody has answered is seen, or planned again.
-void TabletBalancer::TakeCuts() {
-  std::erase_if(cuts_, [this](const auto& each) {
-    const auto& [ticket, cut] = each;
+void TabletBalancer::TakeBoundChanges() {
+  std::erase_if(bound_changes_, [this](const auto& each) {
+    const auto& [ticket, change] = each;
     if (calls_.IsPending(ticket)) return false;
     const auto answer = calls_.Take(ticket);
     if (!answer || answer->code != MoveAnswer::Code::kOk) {
-      memory_.NoteRefused(cut.tablet, now());
-      if (answer) Log(LogSeverity::kVerbose, "No " + cut.what + ": " + answer->text);
+      memory_.NoteRefused(change.tablet, now());
+      if (answer) Log(LogSeverity::kVerbose, "No " + change.what + ": " + answer->text);
       return true;
     }
-    (void)MoveJobs::Tell(host_.store(), cut.what, cut.why);
+    (void)MoveJobs::Tell(host_.store(), change.what, change.why);
     Hurry();
     return true;
   });
@@ -246,40 +247,33 @@ bool TabletBalancer::Order(const BalanceInput::Tablet& tablet, const BalanceStep
 
 void TabletBalancer::Split(const BalanceInput::Tablet& tablet, const BalanceStep& step,
                            const std::string& name) {
-  Store& store = host_.store();
-  const Table* const table = store.TableById(tablet.table_id);
+  const Table* const table = host_.store().TableById(tablet.table_id);
   const std::string& at = step.for_load ? tablet.load_middle : tablet.middle;
-  MoveStep split;
-  split.kind = MoveStep::Kind::kSplit;
-  split.cluster_id = store.engine().cluster().cluster_id;
-  split.job = 1;
-  split.out.table_id = tablet.table_id;
-  split.out.tablet = tablet.tablet;
-  split.ops = at;
-  cuts_[calls_.Ask(tablet.set, split)] = {
-      .tablet = TabletMemory::NameOf(tablet),
-      .what = fmt::format("split {} at {}", name, Quote(TabletBoundText(*table, at))),
-      .why = step.reason};
+  AskFor(MoveStep::Kind::kSplit, tablet, at,
+         fmt::format("split {} at {}", name, Quote(TabletBoundText(*table, at))), step);
 }
 
 void TabletBalancer::Merge(const BalanceInput& input, const BalanceStep& step,
                            const std::string& name) {
   const BalanceInput::Tablet& tablet = input.tablets[step.tablet];
   const BalanceInput::Tablet& next = input.tablets[step.tablet + 1];
-  Store& store = host_.store();
-  const Table* const table = store.TableById(tablet.table_id);
-  MoveStep merge;
-  merge.kind = MoveStep::Kind::kMerge;
-  merge.cluster_id = store.engine().cluster().cluster_id;
-  merge.job = 1;
-  merge.out.table_id = tablet.table_id;
-  merge.out.tablet = tablet.tablet;
-  merge.ops = next.tablet.end;
-  cuts_[calls_.Ask(tablet.set, merge)] = {
-      .tablet = TabletMemory::NameOf(tablet),
-      .what =
-          fmt::format("merge {} at {}", name, Quote(TabletBoundText(*table, next.tablet.begin))),
-      .why = step.reason};
+  const Table* const table = host_.store().TableById(tablet.table_id);
+  AskFor(MoveStep::Kind::kMerge, tablet, next.tablet.end,
+         fmt::format("merge {} at {}", name, Quote(TabletBoundText(*table, next.tablet.begin))),
+         step);
+}
+
+void TabletBalancer::AskFor(MoveStep::Kind kind, const BalanceInput::Tablet& tablet,
+                            const std::string& key, std::string what, const BalanceStep& step) {
+  MoveStep asked;
+  asked.kind = kind;
+  asked.cluster_id = host_.store().engine().cluster().cluster_id;
+  asked.job = 1;
+  asked.out.table_id = tablet.table_id;
+  asked.out.tablet = tablet.tablet;
+  asked.ops = key;
+  bound_changes_[calls_.Ask(tablet.set, asked)] = {
+      .tablet = TabletMemory::NameOf(tablet), .what = std::move(what), .why = step.reason};
 }
 
 }  // namespace cellar

@@ -61,7 +61,10 @@ class TabletBalancer {
   bool Order(const BalanceInput::Tablet& tablet, const BalanceStep& step, std::string name);
   void Split(const BalanceInput::Tablet& tablet, const BalanceStep& step, const std::string& name);
   void Merge(const BalanceInput& input, const BalanceStep& step, const std::string& name);
-  void TakeCuts();
+  // Has who owns it split it, or merge it with the next one: `key` as the step has it.
+  void AskFor(MoveStep::Kind kind, const BalanceInput::Tablet& tablet, const std::string& key,
+              std::string what, const BalanceStep& step);
+  void TakeBoundChanges();
   bool IsBusy(uint64_t set, uint64_t load_percent);
   void NoteHot(BalanceInput* input);
 
@@ -76,12 +79,12 @@ class TabletBalancer {
   std::map<uint64_t, int64_t> hot_micros_;          // HotSets: since then
   TabletMemory memory_;
   // A split or a merge that an owner is asked for.
-  struct Cut {
+  struct BoundChange {
     TabletMemory::Name tablet;
     std::string what;
     std::string why;
   };
-  std::map<uint64_t, Cut> cuts_;  // by ticket
+  std::map<uint64_t, BoundChange> bound_changes_;  // by ticket
 };
 
 }  // namespace cellar

@@ -65,6 +65,7 @@ class BalanceLeads(MovesCase):
         stop = threading.Event()
         writers = [Writer(self, number, faults=False) for number in range(4)]
         threads = [self.beside(lambda writer=writer: writer.run(stop)) for writer in writers]
+        time.sleep(3)  # some rounds of the director, in which nothing is to be done
         self.assertEqual([], self.handed())
         self.assertEqual({"a": 3, "b": 0, "c": 0}, self.leads())
         self.lead(self.sets[0], "CLUSTER", "CONFIG", "SET", "tablet-balance", "size")

@@ -205,7 +205,7 @@ class SetStore final : private ReplicaSetHost {
   bool started_{false};
   uint64_t ahead_{0};  // of Journal::appended(): how much more it counts than set_.log()
   Lsn marked_;
-  Lsn begun_;  // at Start, the end of the log
+  Lsn begun_;  // the end of the log at Start, until that is applied
   int64_t mark_micros_{0};
   int64_t hold_until_micros_{0};
   Lsn wanted_;  // of Confirm
