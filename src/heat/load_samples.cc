@@ -32,8 +32,7 @@ void LoadSamples::Thin() {
   distance_ *= 2;
 }
 
-void LoadSamples::Add(uint64_t table_id, std::string_view row_key, uint64_t nanos,
-                      uint64_t commands, int64_t now_micros) {
+void LoadSamples::Add(const Row& row, uint64_t nanos, uint64_t commands, int64_t now_micros) {
   Expire(now_micros);
   if (samples_.size() >= kSamplesMax) {
     Thin();
@@ -41,11 +40,12 @@ void LoadSamples::Add(uint64_t table_id, std::string_view row_key, uint64_t nano
   }
   const uint64_t own = nanos + kCommandNanos;
   const uint64_t others = std::min(own, kOthersNanosMax / commands) * (commands - 1);
-  samples_.push_back({.table_id = table_id,
-                      .key = std::string(row_key.substr(0, kKeyBytesMax)),
+  samples_.push_back({.table_id = row.table_id,
+                      .key = std::string(row.key.substr(0, kKeyBytesMax)),
                       .nanos = own + others,
                       .micros = now_micros,
-                      .is_whole = row_key.size() <= kKeyBytesMax});
+                      .is_whole = row.is_whole && row.key.size() <= kKeyBytesMax,
+                      .is_walk = row.is_walk});
 }
 
 LoadView LoadSamples::View(int64_t now_micros) {
@@ -82,10 +82,14 @@ RangeLoad LoadView::Of(uint64_t table_id, std::string_view begin, std::string_vi
   auto top_row = first;
   for (auto row = first; row != last;) {
     uint64_t own = 0;
+    uint64_t walks = 0;
     auto next = row;
-    for (; next != last && next->key == row->key; ++next) own += next->nanos;
-    if (own > top) {
-      top = own;
+    for (; next != last && next->key == row->key; ++next) {
+      own += next->nanos;
+      if (next->is_walk) walks += next->nanos;
+    }
+    if (own - walks > top) {
+      top = own - walks;
       top_row = row;
     }
     const uint64_t apart = 2 * before > nanos ? 2 * before - nanos : nanos - 2 * before;

@@ -298,7 +298,7 @@ class LoadedTable {
         if (!tablet.tablet.Contains(row)) continue;
         commands += load;
         for (uint64_t i = 0; i < std::min<uint64_t>(load, 60); ++i)
-          samples.Add(1, row,
+          samples.Add({1, row},
                       load * 10'000'000 / std::min<uint64_t>(load, 60) - LoadSamples::kCommandNanos,
                       1, LoadSamples::kWindowMicros);
       }
@@ -504,7 +504,7 @@ TEST_CASE("samples stand for all commands, however many come", "[balance]") {
         now += 1'000'000 / static_cast<int64_t>(a_second);
         if (--left > 0) continue;
         left = samples.distance();
-        samples.Add(7, i % 2 == 0 ? "a" : "b", 1'500, left, now);
+        samples.Add({7, i % 2 == 0 ? "a" : "b"}, 1'500, left, now);
         CHECK(samples.size() <= LoadSamples::kSamplesMax);
       }
     }
@@ -529,12 +529,12 @@ TEST_CASE("a slow command says nothing of those between it and the one before", 
   LoadSamples samples;
   samples.Restart(0);
   const int64_t now = LoadSamples::kWindowMicros;
-  samples.Add(1, "slow", 2'000'000'000, 4'096, now);
+  samples.Add({1, "slow"}, 2'000'000'000, 4'096, now);
   const uint64_t load = samples.View(now).Of(1, "", "").permille;
   CHECK(load >= 200);
   CHECK(load <= 211);
   // Nor does one that is as long as can be.
-  samples.Add(2, "slow", UINT64_MAX / 2, UINT64_MAX / 2, now);
+  samples.Add({2, "slow"}, UINT64_MAX / 2, UINT64_MAX / 2, now);
   CHECK(samples.View(now).Of(2, "", "").permille <= UINT64_MAX / 2 / 10'000'000 + 11);
 }
 
@@ -543,7 +543,7 @@ TEST_CASE("the middle of a load is a row before which about half of it is", "[ba
   samples.Restart(0);
   const int64_t now = LoadSamples::kWindowMicros;
   const auto add = [&](std::string_view row, size_t times) {
-    for (size_t i = 0; i < times; ++i) samples.Add(1, row, 9'000, 1, now);
+    for (size_t i = 0; i < times; ++i) samples.Add({1, row}, 9'000, 1, now);
   };
   add("a", 10);
   CHECK(samples.View(now).Of(1, "", "").middle.empty());  // too few to tell
@@ -560,6 +560,34 @@ TEST_CASE("the middle of a load is a row before which about half of it is", "[ba
   add(longer, 35);
   add("e", 40);
   CHECK(samples.View(now).Of(1, "", "").middle.size() == 1);
+}
+
+TEST_CASE("what goes over rows makes none of them hot", "[balance]") {
+  LoadSamples samples;
+  samples.Restart(0);
+  const int64_t now = LoadSamples::kWindowMicros;
+  const auto walk = [&](std::string_view row, size_t times, bool is_whole) {
+    for (size_t i = 0; i < times; ++i)
+      samples.Add({.table_id = 1, .key = row, .is_whole = is_whole, .is_walk = true}, 99'500, 1,
+                  now);
+  };
+  // The first page, again and again.
+  walk("m", 1'000, true);
+  RangeLoad load = samples.View(now).Of(1, "", "");
+  CHECK(load.permille == 10);
+  CHECK(load.top_percent == 0);
+  CHECK(load.middle.empty());
+  for (int i = 0; i < 200; ++i) samples.Add({1, "z"}, 99'500, 1, now);
+  load = samples.View(now).Of(1, "", "");
+  CHECK(load.top_percent == 17);
+  CHECK(load.middle == "z");
+  // What keys begin with is nobody's bound.
+  samples.Restart(0);
+  walk("a", 50, false);
+  walk("b", 50, false);
+  walk("c", 50, true);
+  CHECK(samples.View(now).Of(1, "", "").middle == "c");
+  CHECK(samples.View(now).Of(1, "", "c").middle.empty());
 }
 
 // Neighbours, with rows in them and without load.

@@ -23,9 +23,13 @@ def request(*words):
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in map(str.encode, words))
 
 
+def get(row):
+    return request("CGET", "t", row, "f:x"), 2
+
+
 class Load:
-    """Clients that read rows as fast as they are answered, each of them in pipelines at one node. `faults`: nodes die, and
-    what they are told then is none of theirs."""
+    """Clients that ask as fast as they are answered, each of them in pipelines at one node: what `draw` gives, a request and
+    how many lines its reply has. `faults`: nodes die, and what they are told then is none of theirs."""
 
     def __init__(self, case, draw, clients=3, faults=False):
         self.case, self.faults, self.stopped, self.errors = case, faults, threading.Event(), []
@@ -34,7 +38,8 @@ class Load:
 
     def run(self, number, draw):
         rng = random.Random(f"{self.case.seed}/{number}")
-        batches = [b"".join(request("CGET", "t", draw(rng), "f:x") for _ in range(400)) for _ in range(8)]
+        batches = [[draw(rng) for _ in range(400)] for _ in range(8)]
+        batches = [(b"".join(words for words, _ in batch), [lines for _, lines in batch]) for batch in batches]
         port = self.case.everyone[number % len(self.case.everyone)].port
         while not self.stopped.is_set():
             try:
@@ -49,15 +54,18 @@ class Load:
         with socket.create_connection(("127.0.0.1", port)) as client:
             reader = client.makefile("rb")
             while not self.stopped.is_set():
-                client.sendall(rng.choice(batches))
-                for _ in range(400):
+                requests, replies = rng.choice(batches)
+                client.sendall(requests)
+                for lines in replies:
                     line = reader.readline()
                     if not line:
                         raise ConnectionError("it has closed")
-                    if line.startswith(b"$"):
+                    if line.startswith(b"-"):
+                        if not self.faults or not line.startswith((b"-TRYAGAIN", b"-CLUSTERDOWN", b"-LOADING")):
+                            self.errors.append(line)
+                        continue
+                    for _ in range(lines - 1):
                         reader.readline()
-                    elif not self.faults or not line.startswith((b"-TRYAGAIN", b"-CLUSTERDOWN", b"-LOADING")):
-                        self.errors.append(line)
 
     def stop(self):
         self.stopped.set()
@@ -96,7 +104,7 @@ class BalanceByLoad(MovesCase):
         return shares
 
     def test_a_hot_tablet_is_spread_over_all_sets(self):
-        load = Load(self, lambda rng: self.row(rng.randrange(ROWS)))
+        load = Load(self, lambda rng: get(self.row(rng.randrange(ROWS))))
         self.wait_until(lambda: any((each["load"] or 0) > 0 for each in self.tablets(member=self.director)),
                         lambda: f"nobody tells of it: {self.tablets(member=self.director)}")
         self.wait_until(lambda: len(self.shares()) == 3 and max(self.shares().values()) <= ROWS * 55 // 100,
@@ -115,10 +123,26 @@ class BalanceByLoad(MovesCase):
             pipe.execute_command("CGET", "t", self.row(number), "f:x")
         self.assertEqual([b"v"] * ROWS, pipe.execute())
 
+    def test_what_is_scanned_is_spread_too(self):
+        def draw(rng):
+            first, last = sorted(rng.sample(range(ROWS), 2))
+            rows = ("RANGE", f"[{self.row(first)}", f"[{self.row(last)}")
+            scan = request("CSCAN", "t", "0", *rows, "COUNT", "1000", "KEYSONLY"), 4 + 2 * (last + 1 - first)
+            return rng.choice((scan, (request("CCOUNT", "t", *rows), 1),
+                               (request("CCOUNT", "t", *rows, "WHERE", "f:x", "EQ", "w"), 1)))
+        load = Load(self, draw)
+        self.wait_until(lambda: len(self.shares()) == 3 and max(self.shares().values()) <= ROWS * 60 // 100,
+                        lambda: f"{self.shares()}, {self.events()[:20]}, {self.told_sets(self.director)}")
+        load.stop()
+        self.assertEqual([], load.errors[:5], f"seed {self.seed}")
+        self.assertFalse([event for event in self.events() if event.startswith("hot row")], f"seed {self.seed}")
+        self.assert_whole()
+        self.assert_all_there()
+
     def test_it_goes_on_when_nodes_die(self):
         """The director, who forgets what he has seen, owners, and those who are to own."""
         rng = random.Random(self.seed)
-        load = Load(self, lambda rng: self.row(rng.randrange(ROWS)), faults=True)
+        load = Load(self, lambda rng: get(self.row(rng.randrange(ROWS))), faults=True)
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             time.sleep(rng.random() * 3)
@@ -137,7 +161,7 @@ class BalanceByLoad(MovesCase):
 
     def test_a_hot_row_is_told_and_stays(self):
         hot = self.row(200)
-        load = Load(self, lambda rng: hot if rng.random() < 0.9 else self.row(rng.randrange(ROWS)))
+        load = Load(self, lambda rng: get(hot if rng.random() < 0.9 else self.row(rng.randrange(ROWS))))
         self.wait_until(lambda: any(event.startswith(f"hot row '{hot}' of 0/t") for event in self.events()),
                         lambda: f"{self.events()[:20]}, {self.told_sets(self.director)}")
         load.stop()

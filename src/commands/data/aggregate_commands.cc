@@ -103,7 +103,9 @@ void CmdCAgg(CommandContext& ctx) {
   ScanHeat heat(ctx.host, *table, ScanHeat::Way::kForward);
   const bool is_long = !ctx.session.exec_running && !request.rows.each &&
                        IsKnownLong(ctx.host, *table, run.job().scan(), kUnlimited, kUnlimited);
-  if (run.Pull(FirstBudget(ctx.session.exec_running, is_long), ctx.reply)) {
+  const bool done = run.Pull(FirstBudget(ctx.session.exec_running, is_long), ctx.reply);
+  heat.NoteBegin(run.job().scan());
+  if (done) {
     const uint64_t rows = heat.Take(run.job().stats().rows);
     if (rows > 0) heat.NoteRange(rows, RangeOf(*table, request.rows));
     if (!run.refusal().ok()) ctx.Fail(run.refusal());

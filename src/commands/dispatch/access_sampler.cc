@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/random.h"
@@ -123,14 +124,49 @@ bool AccessSampler::FindRow(const Session& session, const Access& access, const 
   return true;
 }
 
-// One that the store refuses costs as much as another one.
+bool AccessSampler::FindPlace(uint64_t commands, LoadSamples::Row* row) const {
+  const LoadSamples::Place& place = host_.services().load_samples.place();
+  if (place.commands != commands || host_.loading()) return false;
+  const Table* const table = host_.store().TableById(place.table_id);
+  if (table == nullptr || table->frozen()) return false;
+  // Of an entry the row.
+  const std::string_view key = place.entry_key;
+  const size_t row_bytes = key.empty() ? 0 : table->schema().key.EncodedSize(key);
+  *row = {.table_id = table->id(),
+          .key = row_bytes > 0 ? key.substr(0, row_bytes) : key,
+          .is_whole = row_bytes > 0,
+          .is_walk = true};
+  return true;
+}
+
+// One that the store refuses costs as much as another one. It has been counted as finished.
 void AccessSampler::CountLoad(const Session& session, const Access& access) {
   static thread_local std::string key;  // keeps its memory
+  Services& services = host_.services();
   const Table* table = nullptr;
-  if (!FindRow(session, access, &table, &key)) return;
-  LoadSamples& samples = host_.services().load_samples;
+  LoadSamples::Row row;
+  if (FindRow(session, access, &table, &key)) {
+    row = {.table_id = table->id(), .key = key};
+  } else if (access.in_slices || !FindPlace(services.stats.commands - 1, &row)) {
+    return;
+  }
+  LoadSamples& samples = services.load_samples;
   // The distance is drawn by lot; what stands for those between is what it is on average.
-  samples.Add(table->id(), key, access.nanos, samples.distance(), host_.clock().MonotonicMicros());
+  samples.Add(row, access.nanos, samples.distance(), host_.clock().MonotonicMicros());
+}
+
+// By lot, as long slices have more of it, whichever they are.
+void AccessSampler::CountSlice(uint64_t nanos) {
+  Services& services = host_.services();
+  LoadSamples& samples = services.load_samples;
+  LoadSamples::Row row;
+  const bool found = FindPlace(services.stats.commands, &row);
+  samples.ForgetPlace();
+  if (!found) return;
+  slice_nanos_ += nanos;
+  if (slice_nanos_ < slice_nanos_next_) return;
+  samples.Add(row, std::exchange(slice_nanos_, 0), 1, host_.clock().MonotonicMicros());
+  slice_nanos_next_ = services.heat.NextBelow(2 * LoadSamples::kSliceNanos);
 }
 
 void AccessSampler::CountHeat(const Session& session, const Access& access) {

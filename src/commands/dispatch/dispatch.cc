@@ -565,6 +565,7 @@ CELLAR_INLINE void Dispatcher::Finish(Session& session, CommandEntry& command, A
                             .args = args,
                             .reply_bytes = output.size() - std::min(reply_position, output.size()),
                             .nanos = nanos,
+                            .in_slices = time.cycles != time.last_slice_cycles,
                             .failed = outcome.failed()});
   }
   if (time.cycles >= slow_cycles_) [[unlikely]] {
@@ -643,6 +644,7 @@ CELLAR_INLINE uint64_t Dispatcher::Run(Session& session, CommandEntry& command,
     session.task->words = ShortenedWords(WithoutSecrets(command, args));
     CELLAR_ASSERT(!context.outcome.failed());
     RecordStall(command, cycles);
+    sampler_.EndSlice(cycles_.ToNanos(cycles));
     session.in_command = false;
     return end_cycles;
   }
@@ -782,6 +784,7 @@ bool Dispatcher::StepTask(Session& session, const TaskBudget& budget) {
   session.in_command = false;
   const uint64_t slice_cycles = CycleClock::Now() - begin;
   task.cycles += slice_cycles + step.cycles_beside;
+  sampler_.EndSlice(cycles_.ToNanos(slice_cycles));
   if (progress != TaskProgress::kDone) RecordStall(*task.command, slice_cycles);
   task.waiting = progress == TaskProgress::kWaiting;
   task.outcome = std::move(step.outcome);

@@ -212,6 +212,14 @@ bool AggregateRun::Pull(uint64_t cells, ReplyWriter& reply) {
   return true;
 }
 
+bool AggregateRead::Pull(uint64_t cells) {
+  ReplyWriter writer(&reply_, version_);
+  if (run_.Pull(cells, writer)) return true;
+  const std::string_view place = in_worker() ? std::string_view() : run_.job().place();
+  if (!place.empty()) heat_.NotePlace(place);
+  return false;
+}
+
 void AggregateRead::RecordHeat() {
   const uint64_t rows = heat_.Take(run_.job().stats().rows);
   if (rows > 0) heat_.NoteRange(rows, range_);

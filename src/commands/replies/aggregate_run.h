@@ -100,10 +100,7 @@ class AggregateRead final : public LongRead {
     range_ = std::move(range);
   }
 
-  bool Pull(uint64_t cells) override {
-    ReplyWriter writer(&reply_, version_);
-    return run_.Pull(cells, writer);
-  }
+  bool Pull(uint64_t cells) override;
   void RecordHeat() override;
 
  private:

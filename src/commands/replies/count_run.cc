@@ -146,7 +146,7 @@ void CountRun::RecordHeat() {
 
 bool CountRun::PullJob(uint64_t cells) {
   if (!job_->Pull(cells)) {
-    place_ = job_->place();
+    if (const std::string_view place = job_->place(); !place.empty()) place_ = place;
     return false;
   }
   CELLAR_ASSERT(job_->status().ok());  // there is one group, and nothing to be refused

@@ -22,10 +22,22 @@ double BytesSince(uint64_t before, uint64_t now) {
 }  // namespace
 
 ScanHeat::ScanHeat(Host& host, const Table& table, Way way)
-    : host_(host.services().heat.enabled() ? &host : nullptr),
+    : host_(host.services().heat.enabled() || host.routes() ? &host : nullptr),
       heat_(&host.services().heat),
       table_id_(table.id()),
-      way_(way) {}
+      way_(way),
+      routes_(host.routes()) {}
+
+void ScanHeat::TellPlace(std::string_view entry_key) {
+  Services& services = host_->services();
+  services.load_samples.NotePlace(table_id_, entry_key, services.stats.commands);
+}
+
+void ScanHeat::TellBegin(const Scan& scan) {
+  const ScanShape shape = scan.shape();
+  const bool walks_table = shape.index_order == nullptr && shape.ranges != nullptr;
+  if (walks_table && !shape.ranges->empty()) TellPlace(shape.ranges->front().begin.bytes);
+}
 
 // It may have been dropped since.
 const Table* ScanHeat::FindTable() const {
@@ -34,6 +46,7 @@ const Table* ScanHeat::FindTable() const {
 
 void ScanHeat::Note(const Scan& scan, const Progress& progress, bool ended) {
   if (host_ == nullptr) return;
+  NotePlace(progress.at);
   const uint64_t counted = heat_->TakeExamined(progress.rows - rows_);
   if (counted > 0) Count(scan, progress, ended, counted, 0);
   rows_ = progress.rows;
@@ -99,6 +112,7 @@ void ScanHeat::TellKept() {
 
 void ScanHeat::NoteRead(uint64_t rows, std::string_view place, uint64_t reply_bytes) {
   if (host_ == nullptr) return;
+  NotePlace(place);
   CELLAR_ASSERT(rows >= rows_);
   const uint64_t examined = rows - rows_;
   const uint64_t counted = heat_->TakeExamined(examined);
@@ -118,6 +132,7 @@ void ScanHeat::NoteRead(uint64_t rows, std::string_view place, uint64_t reply_by
 
 void ScanHeat::NoteRows(uint64_t rows, std::string_view place, HeatMetric metric) {
   if (host_ == nullptr) return;
+  NotePlace(place);
   CELLAR_ASSERT(rows >= rows_);
   const uint64_t counted = heat_->TakeExamined(rows - rows_);
   rows_ = rows;

@@ -1,6 +1,7 @@
 // ScanHeat: what a command that walks over rows tells HEAT: between two looks, so many rows were
 // examined, about there. A worker, which may not speak to HEAT, keeps that for the loop, of the
-// whole way at most kKeptMax places.
+// whole way at most kKeptMax places. Where rows are those of several sets it also says where it has
+// come to, for what its tablet takes of the loop (heat/load_samples.h).
 #pragma once
 
 #include <cstddef>
@@ -28,6 +29,7 @@ class ScanHeat {
   // so far.
   CELLAR_INLINE void Note(const Scan& scan, bool ended, uint64_t reply_bytes) {
     if (host_ == nullptr) return;
+    NotePlace(scan.row_key());
     const uint64_t rows = scan.stats().rows - rows_;
     const uint64_t counted = heat_->TakeExamined(rows);
     if (counted > 0) [[unlikely]]
@@ -56,6 +58,16 @@ class ScanHeat {
   void NoteRows(uint64_t rows, std::string_view place, HeatMetric metric);
   // NoteRows of rows that were read; of the whole reply there are so many bytes so far.
   void NoteRead(uint64_t rows, std::string_view place, uint64_t reply_bytes);
+  // It has come to that entry or row.
+  void NotePlace(std::string_view entry_key) {
+    if (routes_) [[unlikely]]
+      TellPlace(entry_key);
+  }
+  // It is done with rows of its ranges, of which it cannot say more.
+  void NoteBegin(const Scan& scan) {
+    if (routes_) [[unlikely]]
+      TellBegin(scan);
+  }
   // So many were examined. How many are to be counted now, by NoteRange: mostly none.
   uint64_t Take(uint64_t rows) const { return host_ == nullptr ? 0 : heat_->TakeExamined(rows); }
   // Read somewhere in the range. REQUIRES: Take has said `counted`.
@@ -72,6 +84,8 @@ class ScanHeat {
     uint64_t bytes;
   };
 
+  void TellPlace(std::string_view entry_key);
+  void TellBegin(const Scan& scan);
   void KeepPlace(const Progress& progress, uint64_t reply_bytes);
   void Count(const Scan& scan, const Progress& progress, bool ended, uint64_t counted,
              uint64_t reply_bytes);
@@ -81,6 +95,7 @@ class ScanHeat {
   HeatMap* heat_{nullptr};
   uint64_t table_id_{0};
   Way way_{Way::kForward};
+  bool routes_{false};
   bool begun_{false};
   uint64_t rows_{0};
   uint64_t bytes_{0};

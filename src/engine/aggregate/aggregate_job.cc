@@ -138,6 +138,7 @@ ScanStats AggregateJob::stats() const {
 }
 
 std::string_view AggregateJob::place() const {
+  if (stage_ != Stage::kFold) return {};
   return leaves_ != nullptr ? leaves_->place() : scan_->row_key();
 }
 

@@ -81,7 +81,8 @@ class AggregateJob {
   size_t groups() const { return sorter_.size(); }
   const AggregateGroup& group(size_t i) const { return sorter_.at(i); }
   ScanStats stats() const;
-  // After Pull said false, of a job without helpers: an encoded key about where it is.
+  // After Pull said false: an encoded key about where it is; empty: it does not walk over rows any
+  // more, or its helpers do.
   std::string_view place() const;
   uint64_t skipped() const { return groups_->skipped(); }
   size_t memory_bytes() const;
