@@ -49,6 +49,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/equal_bytes.h"
@@ -184,10 +185,16 @@ class CallFrames {
   bool empty() const { return frames_.empty(); }
   // All of it, with `head` as that of each frame but for the kind.
   std::string Take(const FrameHead& head);
+  // Likewise, without a way that bytes could be damaged on: `take` gets each frame as it is, and may
+  // have more to say here.
+  template <typename TakeFrame>
+  void Deliver(const TakeFrame& take);
   void Clear();
   size_t memory_bytes() const;
 
  private:
+  // What Deliver keeps of its memory for the next turn.
+  static constexpr size_t kKeptBytes{128 << 10};
   // A frame is closed behind so much.
   static constexpr size_t kFullBytes{256 << 10};
   struct Filled {
@@ -199,5 +206,22 @@ class CallFrames {
   std::string bytes_;      // of all of them
   size_t taken_bytes_{0};  // as many as there were the last time
 };
+
+template <typename TakeFrame>
+void CallFrames::Deliver(const TakeFrame& take) {
+  const std::vector<Filled> frames = std::exchange(frames_, {});
+  std::string bytes = std::exchange(bytes_, {});
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const size_t begin = frames[i].begin + kFrameHeadBytes;
+    const size_t end = i + 1 < frames.size() ? frames[i + 1].begin : bytes.size();
+    Frame frame;
+    frame.kind = frames[i].kind;
+    frame.body = std::string_view(bytes).substr(begin, end - begin);
+    take(frame);
+  }
+  if (!bytes_.empty() || bytes.capacity() > kKeptBytes) return;
+  bytes.clear();
+  bytes_ = std::move(bytes);
+}
 
 }  // namespace cellar

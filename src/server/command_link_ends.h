@@ -290,41 +290,24 @@ class CommandLinks::LocalEnd {
   bool asks() { return !entry_.frames().empty(); }
   void Deliver() {
     links_.caller_ = {links_.host_.replication().node(), "here"};
-    Carry(&entry_.frames(), &to_owner_,
-          [this](const Frame& frame) { return owner_.OnFrame(frame); });
+    entry_.frames().Deliver([this](const Frame& frame) { MustTake(owner_.OnFrame(frame)); });
   }
   void OnTurn() {
     entry_.OnTurn();
     if (owner_.channels() == 0) return;
     owner_.OnTurn();
-    Carry(&owner_.frames(), &to_entry_,
-          [this](const Frame& frame) { return entry_.OnFrame(frame); });
+    owner_.frames().Deliver([this](const Frame& frame) { MustTake(entry_.OnFrame(frame)); });
   }
   // The entry hears of it at the end of the turn.
   void OnOwnerNoMore() { owner_.OnOwnerNoMore(); }
 
  private:
-  template <typename Take>
-  void Carry(CallFrames* from, FrameReader* reader, const Take& take) {
-    if (from->empty()) return;
-    reader->Add(from->Take(links_.Head()));
-    Frame frame;
-    while (true) {
-      const Result<bool> next = reader->Next(&frame);
-      CELLAR_ASSERT(next.ok());  // it is what this node has said
-      if (!*next) return;
-      const Status taken = take(frame);
-      CELLAR_ASSERT(taken.ok());
-    }
-  }
+  // It is what this node has said.
+  static void MustTake(const Status& taken) { CELLAR_ASSERT(taken.ok()); }
 
   CommandLinks& links_;
   EntryLink entry_;
   OwnerLink owner_{static_cast<CallServants&>(links_)};
-  FrameReader to_owner_{FrameKind::kCall, FrameKind::kChannel, FrameKind::kCancel,
-                        FrameKind::kCredit, FrameKind::kUnblock};
-  FrameReader to_entry_{FrameKind::kReply,   FrameKind::kMore,  FrameKind::kMoved,
-                        FrameKind::kChannel, FrameKind::kWrote, FrameKind::kUnblock};
 };
 
 }  // namespace cellar

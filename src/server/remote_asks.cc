@@ -31,7 +31,7 @@ class RemoteAsks::AskedCall final : public CallClient {
   uint64_t target() const { return target_; }
   const std::string& text() const { return text_; }
   bool is_for_node() const { return (flags_ & kCallHere) != 0; }
-  const Answer& answer() const { return answer_; }
+  Answer& answer() { return answer_; }
   bool is_pending() const { return answer_.state == State::kPending; }
   bool waits() const { return is_pending() && !sent_; }
   size_t memory_bytes() const {
@@ -129,7 +129,7 @@ uint64_t RemoteAsks::Add(std::unique_ptr<AskedCall> call) {
   return last_ticket_;
 }
 
-const RemoteCalls::Answer& RemoteAsks::AnswerTo(uint64_t ticket) const {
+RemoteCalls::Answer& RemoteAsks::AnswerTo(uint64_t ticket) {
   const auto found = calls_.find(ticket);
   CELLAR_ASSERT(found != calls_.end());
   return found->second->answer();

@@ -39,7 +39,7 @@ class RemoteAsks final : public RemoteCalls {
   uint64_t Ask(const Session& session, uint64_t set, std::string text, bool writes) override;
   uint64_t AskToWait(const Session& session, uint64_t set, std::string text) override;
   uint64_t AskNode(const Session& session, uint64_t node, std::string text) override;
-  const Answer& AnswerTo(uint64_t ticket) const override;
+  Answer& AnswerTo(uint64_t ticket) override;
   void Forget(uint64_t ticket) override;
 
   // What waits is sent, channels of what has been answered end. O(calls)

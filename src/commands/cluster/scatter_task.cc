@@ -153,20 +153,20 @@ uint64_t ScatterTask::Ask(uint64_t set, const CallPiece& piece,
 
 ScatterTask::Came ScatterTask::Take(uint64_t ticket, std::string* reply) {
   RemoteCalls& remote = *host_.services().remote;
-  const RemoteCalls::Answer& answer = remote.AnswerTo(ticket);
+  RemoteCalls::Answer& answer = remote.AnswerTo(ticket);
   Came came = Came::kNothing;
   switch (answer.state) {
     case RemoteCalls::State::kPending:
       return Came::kNothing;
     case RemoteCalls::State::kAnswered:
-      *reply = answer.bytes;
-      came = answer.bytes == kMovedPiece ? Came::kMoved : Came::kReply;
+      *reply = std::move(answer.bytes);
+      came = *reply == kMovedPiece ? Came::kMoved : Came::kReply;
       break;
     case RemoteCalls::State::kMoved:
       came = Came::kMoved;
       break;
     case RemoteCalls::State::kFailed:
-      *reply = answer.bytes;
+      *reply = std::move(answer.bytes);
       came = Came::kError;
       break;
     case RemoteCalls::State::kUnknown:

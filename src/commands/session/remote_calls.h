@@ -40,8 +40,9 @@ class RemoteCalls {
   // Of that node, which carries it out whether it leads or not. It is sent once, as long as that
   // takes: kUnknown when the link is lost.
   virtual uint64_t AskNode(const Session& session, uint64_t node, std::string text) = 0;
-  // REQUIRES: a ticket that is not forgotten. Good until the next call of this.
-  virtual const Answer& AnswerTo(uint64_t ticket) const = 0;
+  // REQUIRES: a ticket that is not forgotten. Good until the next call of this; who forgets it next
+  // may take its bytes.
+  virtual Answer& AnswerTo(uint64_t ticket) = 0;
   // What is under way is nobody's: a write may be carried out all the same.
   virtual void Forget(uint64_t ticket) = 0;
 };

@@ -7,12 +7,15 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <vector>
+#include <span>
 
+#include "base/assert.h"
 #include "replica/set/raft_core.h"
+#include "replica/set/set_members.h"
 
 namespace cellar {
 
@@ -30,15 +33,18 @@ class ReadLease {
   }
   // What a majority of the voters has echoed; 0: not so many have echoed anything. `self` is the
   // leader's own id, who echoes at once.
-  int64_t MajorityEcho(const std::vector<RaftMember>& members, uint64_t self, int64_t now) const {
-    std::vector<int64_t> times;
+  // Asked several times a turn: it allocates nothing.
+  int64_t MajorityEcho(std::span<const RaftMember> members, uint64_t self, int64_t now) const {
+    CELLAR_ASSERT(members.size() <= kSetMembersMax);
+    std::array<int64_t, kSetMembersMax> times;
+    size_t voters = 0;
     for (const RaftMember& member : members) {
       if (member.kind != kRaftVoter) continue;
-      times.push_back(member.id == self ? now : EchoOf(member.id));
+      times[voters++] = member.id == self ? now : EchoOf(member.id);
     }
-    if (times.empty()) return 0;
-    std::sort(times.begin(), times.end(), std::greater<>());
-    return times[times.size() / 2];
+    if (voters == 0) return 0;
+    std::sort(times.begin(), times.begin() + voters, std::greater<>());
+    return times[voters / 2];
   }
 
  private:

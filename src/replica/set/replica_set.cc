@@ -568,6 +568,13 @@ std::vector<RaftMember> ReplicaSet::CoreMembers() const {
   return {list, list + n};
 }
 
+int64_t ReplicaSet::MajorityEcho() const {
+  RaftMember list[kSetMembersMax];
+  const uint32_t n = raft_core_members(core_, list, kSetMembersMax);
+  CELLAR_ASSERT(n <= kSetMembersMax);
+  return lease_.MajorityEcho({list, n}, options_.node, now());
+}
+
 SetRole ReplicaSet::role() const {
   if (core_ == nullptr) return SetRole::kFollower;
   const int role = raft_core_role(core_);
@@ -605,7 +612,7 @@ bool ReplicaSet::MembersAgree() const {
 // alike.
 int64_t ReplicaSet::lease_micros() const {
   if (lead_term_ == 0 || !options_.lease || lease_lost_ || transferring_) return 0;
-  const int64_t echo = lease_.MajorityEcho(CoreMembers(), options_.node, now());
+  const int64_t echo = MajorityEcho();
   if (echo == 0) return 0;
   const int64_t holds = options_.election_micros / 10 * 9;
   return echo + (faults_.long_lease ? options_.election_micros * 5 / 2 : holds);
@@ -614,7 +621,7 @@ int64_t ReplicaSet::lease_micros() const {
 bool ReplicaSet::MayRelease(int64_t since_micros) const {
   if (lead_term_ == 0) return false;
   if (now() < lease_micros()) return true;
-  const int64_t echo = lease_.MajorityEcho(CoreMembers(), options_.node, now());
+  const int64_t echo = MajorityEcho();
   return echo != 0 && echo >= since_micros;
 }
 

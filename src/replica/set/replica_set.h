@@ -315,6 +315,7 @@ class ReplicaSet {
   void AddCoreEntry(uint32_t term, RecordKind kind, const SetMembers* members);
   RaftMembers CoreForm(const SetMembers& members);
   std::vector<RaftMember> CoreMembers() const;
+  int64_t MajorityEcho() const;
   int64_t now() const { return clock_.MonotonicMicros(); }
   uint64_t now_ms() const { return static_cast<uint64_t>(now()) / 1000; }
 
