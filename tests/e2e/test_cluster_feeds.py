@@ -56,6 +56,16 @@ class FeedsCase(LoadCase):
                 got.append(str(error))
         return self.beside(read)
 
+    @staticmethod
+    def waiting(node, command):
+        """How many of its clients wait with that, channels of other nodes among them."""
+        return sum("b" in each["flags"] and each["cmd"].startswith(command) for each in node.redis.client_list())
+
+    def wait_readers(self, node, count=1):
+        """So many read the whole feed there, have come to its end, and wait for what any set tells next."""
+        self.wait_until(lambda: self.waiting(node, "xread") >= count and
+                        all(self.waiting(each[0], "feed|resolved") for each in self.sets), node.redis.client_list)
+
 
 class Feeds(FeedsCase):
     def test_each_set_tells_of_its_rows(self):
@@ -123,11 +133,11 @@ class Feeds(FeedsCase):
             for member in self.everyone:
                 got = []
                 waiter = self.reader(member, got, "XREAD", "BLOCK", 0, "STREAMS", f"f@{number}", "$")
-                time.sleep(0.1)
-                while waiter.is_alive():  # `$` is when it has come there
-                    self.any().run("CPUT", "t", row, "f:x", "v")
-                    waiter.join(0.05)
-                self.assertEqual((row, "v"), got[0][0])
+                # `$` is when it has come there.
+                self.wait_until(lambda number=number: self.waiting(self.sets[number][0], "xread"), "it does not wait")
+                self.any().run("CPUT", "t", row, "f:x", "v")
+                waiter.join(60)
+                self.assertEqual([[(row, "v")]], got)
 
     def test_groups_of_each_set(self):
         self.start()
@@ -475,7 +485,7 @@ class Merged(FeedsCase):
             if number % 4 == 3:
                 member = self.wait_leader(rng.choice(self.sets))
                 member.server.kill()
-                time.sleep(0.3)
+                time.sleep(0.3)  # a while without it
                 member.server.start()
                 member.connect()
         stop.set()
@@ -501,7 +511,7 @@ class Merged(FeedsCase):
                 client.close()
             except redis.RedisError:
                 pass
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two looks
 
     def test_many_changes(self):
         """CELLAR_FEED_CHANGES of them in pipelines, beside moves and nodes that are killed, for readers that go from node to node."""
@@ -550,7 +560,7 @@ class Merged(FeedsCase):
             for member in self.everyone:
                 got = []
                 waiter = self.reader(member, got, "XREAD", "BLOCK", 0, "STREAMS", "f", "$")
-                time.sleep(0.2)
+                self.wait_readers(member)
                 self.any().run("CPUT", "t", row, "f:x", "v")
                 waiter.join(10)
                 self.assertEqual([[(row, "v")]], got)
@@ -632,7 +642,7 @@ class Merged(FeedsCase):
         for again in (False, True):
             got = []
             waits = self.reader(self.sets[1][0], got, "XREAD", "BLOCK", 0, "STREAMS", "f", "$")
-            time.sleep(0.2)
+            self.wait_readers(self.sets[1][0])
             self.any().run("FEED DROP f")
             if again:
                 self.any().run("FEED CREATE f ON 1 t")
@@ -652,7 +662,7 @@ class Merged(FeedsCase):
         self.wait_until(lambda: (size(), time.sleep(0.5))[0] == size(), size)  # it has said all that a new set says
         before = self.merged("XRANGE", "f", "-", "+")
         paused.run("CLIENT", "PAUSE", 100_000, "WRITE")
-        time.sleep(0.05)
+        time.sleep(0.05)  # what is written from now on is behind all that it has told
         row = next(row for row in ROWS if self.owner(row) == 1)
         self.sets[0][0].run("CPUT", "t", row, "f:x", "late")
         calls = self.sets[2][0].info("commandstats").get("cmdstat_feed|resolved", {"calls": 0})["calls"]
@@ -841,7 +851,7 @@ class MovingFeeds(FeedsCase):
             if faults:
                 member = self.wait_leader(rng.choice(self.sets))
                 member.server.kill()
-                time.sleep(0.3)
+                time.sleep(0.3)  # a while without it
                 member.server.start()
                 member.connect()
         stop.set()

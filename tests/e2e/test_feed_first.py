@@ -274,7 +274,7 @@ class Forgotten(CellarTest):
             run("CPUT", "t", "r", "f:x", turn)
             run("FAMILY ALTER", "t" if turn < 2 else "other", "f", "VERSIONS", turn + 2)
             wait_until(lambda: run("XLEN", "f") == 0, lambda: run("FEED INFO", "f"))
-            time.sleep(0.3)
+            time.sleep(0.3)  # nothing comes back
             self.assertEqual([], run("XRANGE", "f", "-", "+"))
             run("SAVE")
             run("CPUT", "t", "s", "f:x", turn)

@@ -401,11 +401,10 @@ class OwnTest(GroupTest):
         return super().call([str(word).encode() for word in line] if isinstance(line, list) else line, protocol)
 
     def wait_for_reader(self):
-        if "CELLAR_FOLLOWER" in os.environ:  # it waits at the leader
-            time.sleep(0.5)
-            return
+        # Of a set it waits at the leader, which is one of the others.
+        clients = [other.client() for other in self.server.others] if "CELLAR_FOLLOWER" in os.environ else [self.redis]
         wait_until(lambda: any(c.get("cmd") == "xreadgroup" and "b" in c["flags"]
-                               for c in self.redis.execute_command("CLIENT LIST")))
+                               for client in clients for c in client.execute_command("CLIENT LIST")))
 
     def wait(self, act, *options, block=20000):
         """What a reader that waits gets when `act` happens."""
@@ -494,7 +493,7 @@ class OwnTest(GroupTest):
             self.put(1)
             self.redis.execute_command("CLIENT PAUSE", 100000, "WRITE")
             self.assertEqual({}, self.redis.execute_command("FEED LIST") and {})
-            time.sleep(0.3)
+            time.sleep(0.3)  # of the pause
             self.redis.execute_command("CLIENT UNPAUSE")
         # It gets the entry, before the pause or behind it, once.
         self.assertEqual(1, len(self.wait(act)[0][1]))
@@ -805,12 +804,11 @@ class Trimmed(unittest.TestCase):
             reader = threading.Thread(target=lambda: got.append(waiting.execute_command(
                 "XREADGROUP", "GROUP", "g", "b", "BLOCK", 0, "CLAIM", 500, "STREAMS", "s", ">")))
             reader.start()
-            wait_until(lambda: any(c.get("cmd") == "xreadgroup" for c in run("CLIENT LIST")))
-            time.sleep(0.1)
+            wait_until(lambda: any(c.get("cmd") == "xreadgroup" and "b" in c["flags"] for c in run("CLIENT LIST")))
             hour_ago = base - 3_600_000_000
             run("DEBUG SET-TIME", hour_ago)
             run("XCLAIM", "s", "g", "a", 0, id)
-            time.sleep(0.1)
+            time.sleep(0.1)  # the reader looks meanwhile, and waits on
             run("DEBUG SET-TIME", hour_ago + 600_000)
             reader.join(300)
             self.assertEqual([[id, 600, 2]], [[entry[0], *entry[2:]] for entry in got[0][0][1]] if got else [])

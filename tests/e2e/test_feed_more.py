@@ -116,7 +116,7 @@ class SnapshotsKept(unittest.TestCase):
             # Fewer snapshots: the feeds need the log all the same.
             run("CONFIG SET", "snapshot-keep", 1)
             run("SAVE")
-            time.sleep(0.5)
+            time.sleep(0.5)  # nothing goes
             self.assertGreaterEqual(len(self.segments(server)), held)
             self.check(client)
             # Fewer feeds: the log of the snapshots that are kept stays.

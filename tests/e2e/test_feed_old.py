@@ -271,7 +271,7 @@ class WhatExpiredTells(OldTest):
                 self.do(f"CPUT t r{i % 20} a:x {round}.{i}")
             self.now(round * 10 + 7)
             if round % 2:
-                time.sleep(0.05)
+                time.sleep(0.05)  # the sweeper may begin
             self.server.crash()
             self.redis = as_sent(self.server.client())
             self.connect_wires()

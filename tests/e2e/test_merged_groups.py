@@ -276,7 +276,7 @@ class WholeGroups(GroupsCase):
             for member in self.everyone:
                 got = []
                 waiter = self.reader(member, got, "XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "f", ">")
-                time.sleep(0.2)
+                self.wait_readers(self.sets[self.home()][0])
                 self.any().run("CPUT", "t", row, "f:x", "v")
                 waiter.join(10)
                 self.assertEqual([[(row, "v")]], got)
@@ -285,7 +285,7 @@ class WholeGroups(GroupsCase):
         got = []
         waiters = [self.reader(member, got, "XREADGROUP", "GROUP", "g", f"w{number}", "BLOCK", 1500, "STREAMS", "f", ">")
                    for number, member in enumerate(self.everyone)]
-        time.sleep(0.3)
+        self.wait_readers(self.sets[self.home()][0], 3)
         self.any().run("CPUT", "t", ROWS[0], "f:x", "one")
         for waiter in waiters:
             waiter.join(20)
@@ -294,7 +294,7 @@ class WholeGroups(GroupsCase):
         for words, error in ((["XGROUP", "DESTROY", "f", "g"], "NOGROUP"), (["FEED", "DROP", "f"], "NOFEED|no feed")):
             got = []
             waiter = self.reader(self.any(), got, "XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "f", ">")
-            time.sleep(0.3)
+            self.wait_readers(self.sets[self.home()][0])
             self.any().run(*words)
             waiter.join(20)
             self.assertRegex(got[0], error)
@@ -342,7 +342,7 @@ class WholeGroups(GroupsCase):
         time.sleep(1)
         self.assertEqual([], got)
         self.assertEqual(1, self.sets[1][0].run("XGROUP", "DESTROY", "f", "g"))
-        time.sleep(0.5)
+        time.sleep(0.5)  # a while without the set
         gone.server.start()
         gone.connect()
         for waiter in waiters:
@@ -466,7 +466,7 @@ class Homes(GroupsCase):
         got = []
         self.read("g", "c", "STREAMS", "f", ">")
         waiter = self.reader(self.any(), got, "XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "f", ">")
-        time.sleep(0.3)
+        self.wait_readers(self.sets[2][0])
         self.any().run("FEED", "MOVE", "f", "TO", 0)
         waiter.join(20)
         self.assertIn("the groups of feed 'f' are at set 0", got[0])
@@ -646,7 +646,7 @@ class Faults(GroupsCase):
                 self.move_home(to)
                 moves += 1
             if killed is not None:
-                time.sleep(0.4)
+                time.sleep(0.4)  # a while without it
                 killed.server.start()
                 killed.connect()
         stop.set()
