@@ -127,6 +127,11 @@ class Writer(threading.Thread):
         self.ends = True
         self.join()
 
+    def wait(self, more=50):
+        """Until so many more are acknowledged."""
+        count = len(self.acknowledged)
+        wait_until(lambda: len(self.acknowledged) >= count + more, lambda: f"{len(self.acknowledged) - count} writes more")
+
     def gap_after(self, moment):
         """Seconds from then to the first write that is acknowledged by another one."""
         later = [each for each in self.times if each > moment]

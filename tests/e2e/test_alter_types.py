@@ -173,11 +173,13 @@ class AlterTypesTest(TypesCase):
 
     def held_up(self, *words):
         """Begins the command while set 2 stands still; what ends that, and gives the reply."""
-        told = []
+        def looks():
+            return [each[0].info("commandstats").get("cmdstat_cluster|types", {"calls": 0})["calls"] for each in self.sets[:2]]
+        told, before = [], looks()
         process = self.sets[2][0].server.process
         process.send_signal(signal.SIGSTOP)
         thread = self.beside(lambda: told.append(self.sets[0][0].refusal("FAMILY", "ALTER", "t", "f", *words)))
-        time.sleep(0.5)  # the other sets have looked by then
+        self.wait_until(lambda: all(now > was for now, was in zip(looks(), before)), "the other sets do not look")
         self.assertEqual([], told)
 
         def go_on():

@@ -473,13 +473,17 @@ class PassedOn(AnyNodeCase):
         self.wait_until(lambda: "changes" in str(follower.run("FEED LIST")), "the feed has not come")
         self.assertEqual("OK", follower.run("XGROUP CREATE changes g $"))
         link = Link(follower.port)
+
+        def waits():
+            """At the leader, as a channel."""
+            return any(each["cmd"] == "xreadgroup" and "b" in each["flags"] for each in leader.redis.client_list())
         link.send("XREADGROUP GROUP g me BLOCK 0 COUNT 1 STREAMS changes >")
-        time.sleep(0.2)
+        self.wait_until(waits, leader.redis.client_list)
         leader.run("CPUT t b f:x 1")
         self.assertIn("changes", str(link.read()))
         # One that hangs up leaves nothing behind.
         link.send("XREADGROUP GROUP g me BLOCK 0 COUNT 1 STREAMS changes >")
-        time.sleep(0.2)
+        self.wait_until(waits, leader.redis.client_list)
         link.close()
         self.assert_at_rest(self.members)
 
@@ -862,6 +866,11 @@ class Failing(AnyNodeCase):
             thread.start()
         return threads
 
+    def wait_writes(self, results, more=100):
+        """Until so many more are acknowledged."""
+        count = len(results["done"])
+        self.wait_until(lambda: len(results["done"]) >= count + more, lambda: f"{len(results['done']) - count} writes more")
+
     @unittest.skipIf(is_sanitized(), "elections take longer than a command waits")
     def test_planned_failover_is_not_noticed(self):
         self.begin()
@@ -870,9 +879,9 @@ class Failing(AnyNodeCase):
         threads = self.write_until([member.port for member in self.members], stop, results)
         for _ in range(ROUNDS):
             leader = self.wait_leader(self.members)
-            time.sleep(0.3)
+            self.wait_writes(results)
             self.hand_over(self.members, former=leader)
-        time.sleep(0.3)
+        self.wait_writes(results)
         stop.set()
         for thread in threads:
             thread.join()
@@ -929,7 +938,7 @@ class Failing(AnyNodeCase):
             leader = self.wait_leader(self.members)
             self.hand_over(self.members, former=leader)
             failovers += 1
-            time.sleep(0.5)
+            time.sleep(0.5)  # one now and then
         for thread in threads:
             thread.join()
         print(f"\nseed {SEED}: {COMMANDS} commands, {failovers} failovers")
@@ -968,11 +977,11 @@ class Failing(AnyNodeCase):
             stop = threading.Event()
             others = [member for member in self.members if member is not leader]
             threads = self.write_until([member.port for member in others], stop, results)
-            time.sleep(0.5)
+            self.wait_writes(results)
             killed = time.monotonic()
             leader.server.kill()
             self.wait_leader(others)
-            time.sleep(0.5)
+            self.wait_writes(results)
             stop.set()
             for thread in threads:
                 thread.join()

@@ -76,12 +76,13 @@ class BackupTest(unittest.TestCase):
 
     def wait(self, client, state):
         # However long it takes: beside clients that write, snapshots are written with what they leave of a processor.
-        while True:
+        def reached():
             status = self.status(client)
             if status["state"].decode() == state:
                 return status
             self.assertNotEqual(b"failed", status["state"], f"{status}, not {state}")
-            time.sleep(0.005)
+            return None
+        return wait_until(reached, lambda: f"{state}: {self.status(client)}", 0.005)
 
     def begin(self, client):
         self.assertEqual(b"OK", client.execute_command("BACKUP", "START"))
@@ -126,7 +127,8 @@ class BackupTest(unittest.TestCase):
                 self.begin(client)
                 if i % 2 == 1 and "snapshot-keep" in options:
                     client.execute_command("SAVE")
-                time.sleep(0.02)
+                begun = list(writers.acknowledged)
+                wait_until(lambda begun=begun: all(now > was for now, was in zip(writers.acknowledged, begun)), "writes go on")
                 before = list(writers.acknowledged)
                 status = self.seal(client)
                 copy = self.copy(client)

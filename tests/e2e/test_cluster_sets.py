@@ -298,10 +298,10 @@ class Schemas(SetsCase):
         for _ in range(ROUNDS):
             time.sleep(random.uniform(0.1, 0.6))
             self.restart(self.any())
-        time.sleep(0.5)
+        made = len(told)
+        self.wait_until(lambda: len(told) > made + 2, "tables are made")
         stop.set()
         thread.join()
-        self.assertGreater(len(told), 2)
 
         def are_equal():
             try:
@@ -744,13 +744,13 @@ class Rows(SetsCase):
             for _ in range(3):
                 self.restart(member)
                 told = set()
-                for _ in range(30):
+
+                def all_told(member=member, told=told):
                     for row in "ahp":
                         told.add((row, member.refusal("CGET", "t", row, "f:x")))
                     told.add(("all", member.refusal("CCOUNT t")))
-                    if all((row, "no error: " + row) in told for row in "ahp") and ("all", "no error: 3") in told:
-                        break
-                    time.sleep(0.1)
+                    return all((row, "no error: " + row) in told for row in "ahp") and ("all", "no error: 3") in told
+                self.wait_until(all_told, lambda told=told: told)
                 answers = {(row, text) for row, text in told if text.startswith("no error")}
                 self.assertEqual({("a", "no error: a"), ("h", "no error: h"), ("p", "no error: p"), ("all", "no error: 3")},
                                  answers, told)

@@ -1,6 +1,7 @@
 """Cuts of a cluster that is written to, moves its tablets and loses nodes, each recovered from the archives of its sets into a
 new cluster: that is what the snapshot of the cut was."""
 
+import itertools
 import os
 import random
 import shutil
@@ -12,7 +13,7 @@ import unittest
 
 import redis
 
-from cellar_server import binary, free_port
+from cellar_server import binary, free_port, wait_until
 from cluster_sets import pairs
 from move_load import MovesCase
 from replica_sets import Member
@@ -158,11 +159,12 @@ class CutRecoveries(MovesCase):
 
     def moment(self, number):
         """A snapshot: its cut, its name and its digest. Of a try whose answer got lost nobody knows the cut: it has a name of its own."""
-        for attempt in range(1000):
-            name = f"s{number:04}-{attempt:03}"
-            if self.attempt(self.rng, "SNAPSHOT", "CREATE", name) == "OK":
-                break
-            time.sleep(0.03)
+        names = (f"s{number:04}-{attempt:03}" for attempt in itertools.count())
+
+        def made():
+            name = next(names)
+            return name if self.attempt(self.rng, "SNAPSHOT", "CREATE", name) == "OK" else None
+        name = wait_until(made, "a snapshot", 0.03)
         info = pairs(self.until_ok(self.rng, "SNAPSHOT", "INFO", name))
         cuts = [pairs(each) for each in self.until_ok(self.rng, "CLUSTER", "CUTS", "COUNT", 500)]
         cut, state = next((int(each["cut"]), each["state"]) for each in cuts if each["time"] == info["created"])

@@ -1,6 +1,7 @@
 """cellar-import --from-redis: hashes and strings of a real redis-server, their expiry, resuming after kills on either
 side; fields that expire by themselves, from a stand-in for a newer Redis; wrong use."""
 
+import contextlib
 import os
 import random
 import shutil
@@ -15,7 +16,7 @@ import unittest
 
 import redis
 
-from cellar_server import CellarTest, free_port, tool
+from cellar_server import CellarTest, free_port, tool, wait_until
 
 
 # redis-tools holds the server too: it is what it is called as.
@@ -35,14 +36,12 @@ class RedisServer:
         self.process = subprocess.Popen(
             ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self.directory,
              "--appendonly", "no"], executable=REDIS, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.time() + 60
-        while time.time() < deadline:
-            try:
-                redis.Redis(port=self.port).ping()
-                return
-            except redis.ConnectionError:
-                time.sleep(0.05)
-        raise RuntimeError("redis-server does not start")
+        wait_until(self.serves, "redis-server does not start")
+
+    def serves(self):
+        with contextlib.suppress(redis.ConnectionError):
+            return redis.Redis(port=self.port).ping()
+        return False
 
     def stop(self):
         self.process.kill()
@@ -261,7 +260,8 @@ class TestFromRedis(FromRedisTest):
     def test_the_server_is_killed(self):
         self.fill(random.Random(3), 20_000)
         running = subprocess.Popen(self.words(self.source.port, "--resume", self.path("state")), stderr=subprocess.DEVNULL)
-        time.sleep(0.1)
+        run = self.redis.execute_command
+        wait_until(lambda: run("EXISTS", "t") and run("CCOUNT", "t") > 0, "rows come")
         self.server.kill()
         running.wait()
         self.server.start()

@@ -8,7 +8,6 @@ import contextlib
 import random
 import socket
 import threading
-import time
 import unittest
 
 import redis
@@ -324,7 +323,7 @@ class EndTest(unittest.TestCase):
                 threads = [threading.Thread(target=write, args=(n,)) for n in range(6)]
                 for thread in threads:
                     thread.start()
-                time.sleep(0.3)
+                wait_until(lambda acknowledged=acknowledged: len(acknowledged) > 300, "writes are answered")
                 if round_number % 2:
                     self.assertEqual(server.stop(), 0)
                 else:

@@ -268,7 +268,7 @@ class MoveFaults(LoadCase):
         for member in others:
             member.server.kill()
         self.beside(lambda: former.refusal("CPUT", "t", row, "f:x", "nobody else has it"))
-        time.sleep(0.1)
+        self.wait_until(lambda: "cmdstat_cput" in former.info("commandstats"), "it is not written")
         former.server.process.send_signal(signal.SIGSTOP)
         self.bring_back(others)
         self.wait_leader(others)

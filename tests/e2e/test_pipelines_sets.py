@@ -296,6 +296,10 @@ class OwnLogTest(LoadCase):
             with self.subTest(gives_up=gives_up, front_waits=front_waits):
                 self.lose_lead(f"round {number}", gives_up, front_waits)
 
+    @staticmethod
+    def writes_done(member):
+        return member.info("commandstats").get("cmdstat_cput", {"calls": 0})["calls"]
+
     def lose_lead(self, text, gives_up, front_waits):
         entry, front = self.wait_leader(self.sets[0]), self.wait_leader(self.sets[1])
         followers = [member for member in self.sets[0] if member is not entry]
@@ -307,6 +311,7 @@ class OwnLogTest(LoadCase):
         for each in stopped:
             each.server.process.send_signal(signal.SIGSTOP)
         rows = ["n", "a", "m", "b", "o", "g"]
+        before = self.writes_done(entry)
         client.socket.sendall(b"".join(request("CPUT", "t", row, "f:x", text) for row in rows))
         if not front_waits:
             self.wait_until(lambda: all(front.run("CGET", "t", row, "f:x") == text for row in "nmo"), "set 1 has not done it")
@@ -314,7 +319,7 @@ class OwnLogTest(LoadCase):
         if gives_up:  # it hears nothing of its followers
             self.wait_until(lambda: entry.info("replication")["role"] != "master", "it leads on")
         else:
-            time.sleep(0.2)  # it has the commands
+            self.wait_until(lambda: self.writes_done(entry) == before + 3, "it does not do those of its own rows")
             entry.server.process.send_signal(signal.SIGSTOP)
         for each in stopped:
             each.server.process.send_signal(signal.SIGCONT)

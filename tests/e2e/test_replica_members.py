@@ -56,10 +56,9 @@ class MembersTest(ReplicaSetCase):
             answer = leader.refusal(words)
             if any(each in answer for each in ("TRYAGAIN", "under way", "ConnectionError", "TimeoutError", "read only", "no leader",
                                                "not connected", "nobody can take over", "has no quorum")):
-                time.sleep(0.05)
                 return False
             return answer == "no error: OK" or any(each in answer for each in ("already", "no member"))
-        self.wait_until(done, lambda: f"{words}: {self.wait_leader(members).refusal(words)}")
+        self.wait_until(done, lambda: f"{words}: {self.wait_leader(members).refusal(words)}", 0.05)
 
     def at(self, member):
         return f"127.0.0.1:{member.port}"
@@ -178,7 +177,7 @@ class MembersTest(ReplicaSetCase):
         every = members + [new]
         self.order(members, f"REPLICA ADD 127.0.0.1 {new.port} STANDBY")
         self.wait_kinds(every, {member: "voter" for member in members} | {new: "standby"})
-        time.sleep(0.5)
+        time.sleep(0.5)  # it stays one
         self.assertEqual("standby", self.kinds(every).get(new.port, "standby"))
         self.order(members, f"REPLICA PROMOTE {self.at(new)}")
         self.wait_kinds(every, {member: "voter" for member in every})
@@ -194,7 +193,7 @@ class MembersTest(ReplicaSetCase):
                             lambda: gone.refusal("CPUT t no f:a 1"))
             gone.server.kill()
             gone.server.start()
-        time.sleep(1)
+        time.sleep(1)  # it could come back in
         self.wait_kinds(left, {member: "voter" for member in left})
         # Unless it is asked to: then it goes on from what it has.
         self.order(left, f"REPLICA ADD 127.0.0.1 {gone.port}")
@@ -207,7 +206,7 @@ class MembersTest(ReplicaSetCase):
         members = self.found()
         self.lead(members, "TABLE CREATE t FAMILY f")
         writer = Writer(members)
-        time.sleep(0.3)
+        writer.wait()
         leader = self.wait_leader(members)
         self.order(members, f"REPLICA DEMOTE {self.at(leader)}")
         self.wait_kinds(members, {member: "standby" if member is leader else "voter" for member in members})
@@ -362,10 +361,9 @@ class MembersTest(ReplicaSetCase):
                         self.wait_leader(every).refusal(f"REPLICA PROMOTE {self.at(member)}")
                     elif self.kinds(every):
                         self.wait_leader(every).refusal(f"REPLICA ADD 127.0.0.1 {member.port}")
-                    time.sleep(0.05)
                     return False
                 self.wait_until(back, lambda m=member: f"seed {seed}: after {what} {m.port} is no voter: {self.kinds(every)}\n" +
-                                m.server.log()[-2000:] + self.wait_leader(every).server.log()[-2000:])
+                                m.server.log()[-2000:] + self.wait_leader(every).server.log()[-2000:], 0.05)
         self.wait_until(lambda: len(writer.acknowledged) > 50, "writes go on")
         writer.end()
         self.assert_equal(every)

@@ -92,7 +92,7 @@ class ReplicaSetTest(ReplicaSetCase):
         self.lead(members, "TABLE CREATE t FAMILY f")
         writer = Writer(members)
         for _ in range(3):
-            time.sleep(0.5)
+            writer.wait()
             leader = self.wait_leader(members)
             moment = time.monotonic()
             leader.server.kill()
@@ -165,13 +165,13 @@ class ReplicaSetTest(ReplicaSetCase):
         members = self.found()
         self.lead(members, "TABLE CREATE t FAMILY f")
         writer = Writer(members)
-        time.sleep(1)
+        writer.wait()
         for member in members:
             member.server.kill()
         for member in members:
             member.server.start()
         self.wait_leader(members)
-        time.sleep(0.5)
+        writer.wait()
         writer.end()
         self.assert_equal(members)
         self.assert_kept(members, writer)
@@ -204,14 +204,14 @@ class ReplicaSetTest(ReplicaSetCase):
         leader = self.wait_leader(members)
         leader.run("TABLE CREATE t FAMILY f")
         writer = Writer(members)
-        time.sleep(0.3)
+        writer.wait()
         other = next(member for member in members if member is not leader)
         self.wait_until(lambda: "is not a replica" in leader.refusal("FAILOVER TO 127.0.0.1 1"),
                         lambda: leader.refusal("FAILOVER TO 127.0.0.1 1"))
         self.assertIn("not valid when server is a replica", other.refusal("FAILOVER"))
         self.assertEqual("OK", leader.run(f"FAILOVER TO 127.0.0.1 {other.port}"))
         self.hand_over(members, other)
-        time.sleep(0.3)
+        writer.wait()
         writer.end()
         self.assert_equal(members)
         self.assert_kept(members, writer)
@@ -224,7 +224,7 @@ class ReplicaSetTest(ReplicaSetCase):
         writer = Writer(members)
         tails = [Tail(member) for member in members]
         for end in (lambda member: member.server.kill(), lambda member: member.server.process.send_signal(signal.SIGSTOP)):
-            time.sleep(0.7)
+            writer.wait()
             leader = self.wait_leader(members)
             end(leader)
             moment = time.monotonic()
@@ -235,7 +235,7 @@ class ReplicaSetTest(ReplicaSetCase):
                 leader.server.process.send_signal(signal.SIGCONT)
             else:
                 leader.server.start()
-        time.sleep(0.5)
+        writer.wait()
         writer.end()
         self.assert_equal(members)
         told = read_to_end(as_sent(self.wait_leader(members).server.client()), "changes")
@@ -256,7 +256,7 @@ class ReplicaSetTest(ReplicaSetCase):
         leader.run("TABLE CREATE t FAMILY f")
         writer = Writer(members)
         for leave in (lambda: leader.server.process.send_signal(signal.SIGTERM), lambda: leader.refusal("SHUTDOWN")):
-            time.sleep(0.3)
+            writer.wait()
             leader = self.wait_leader(members)
             leave()
             self.assertEqual(0, leader.server.process.wait(START_SECONDS_MAX))
@@ -361,7 +361,7 @@ class ReplicaSetTest(ReplicaSetCase):
                 for member in members:
                     stack.enter_context(Writers(member.port, seed + number, pause=0.001))
             for i in range(6):
-                time.sleep(0.7)
+                time.sleep(0.7)  # writers write
                 leader = self.wait_leader(members)
                 kind = mix.choice(("kill", "stop", "hand over", "large", "index", "save"))
                 if kind == "kill":

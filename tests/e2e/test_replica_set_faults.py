@@ -592,7 +592,8 @@ def has_a_role(node):
 
 
 def has_set(node):
-    time.sleep(0.3)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        node.process.wait(0.5)
     return node.process.poll() is None or "libraft" not in node.log()
 
 

@@ -1,5 +1,6 @@
 """A replica set's nodes as Sentinels: what they answer, and real clients that find the leader by them."""
 
+import contextlib
 import signal
 import time
 import unittest
@@ -94,8 +95,8 @@ class SentinelAnswersTest(ReplicaSetCase):
                 ask.send_command("SENTINEL", *words)
                 self.assertIn(str(leader.port), str(ask.read_response()))
             leader.server.process.send_signal(signal.SIGSTOP)
-            time.sleep(0.1)
-            for ask in asks:  # nothing of it is on its way any more
+            time.sleep(0.1)  # nothing of it is on its way any more
+            for ask in asks:
                 ask.send_command("PING")
                 self.assertEqual("PONG", ask.read_response())
             for member, ask in zip(others, asks):
@@ -162,11 +163,9 @@ class SentinelAnswersTest(ReplicaSetCase):
 
         def answers(by, reply, *words):
             """Whether it does by now: a follower may not have the table yet, a leader may be gone."""
-            try:
+            with contextlib.suppress(redis.RedisError):
                 return by.execute_command(*words) == reply
-            except redis.RedisError:
-                time.sleep(0.05)
-                return False
+            return False
         self.wait_until(lambda: answers(client, b"OK", "CPUT", "t", "a", "f:q", "1"), "a write")
         self.wait_until(lambda: answers(reader, b"1", "CGET", "t", "a", "f:q"), "a follower that has it")
         leader.server.kill()
