@@ -18,12 +18,11 @@ import shutil
 import sys
 import tempfile
 import threading
-import time
 import unittest
 
 import redis
 
-from cellar_server import AWAIT_SECONDS_MAX, CellarServer, free_port
+from cellar_server import CellarServer, free_port, wait_until
 from client_hooks import Hooks, asked, head_of, is_for_all
 from cluster_exceptions import ALONE, CALM, ONE_NODE, ONE_TABLET, SKIP, STILL, exception_of, refusal_of
 
@@ -142,11 +141,7 @@ class ClusterServer(CellarServer):
                 node.spawn()
         if self.process is None or self.process.poll() is not None:
             super().start()
-        deadline = time.monotonic() + AWAIT_SECONDS_MAX
-        while not self.is_ready():
-            if time.monotonic() > deadline:
-                raise AssertionError("no cluster came of it:\n" + "\n".join(node.log()[-2000:] for node in self.nodes))
-            time.sleep(0.005)
+        wait_until(self.is_ready, lambda: "a cluster\n" + "\n".join(node.log()[-2000:] for node in self.nodes), 0.005)
         self.founded = True
         self.fixed = fixed
         return self

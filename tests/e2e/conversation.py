@@ -13,11 +13,10 @@ test the model too.
 import os
 import shlex
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from cellar_server import ServedTest, shared_server  # noqa: E402
+from cellar_server import ServedTest, shared_server, wait_until  # noqa: E402
 from model.commands import Model  # noqa: E402
 from model.reads import Scan  # noqa: E402
 from model.resp import Client, Error, MapWith, as_map  # noqa: E402
@@ -137,12 +136,9 @@ class Conversation(ServedTest):
         return plain(reply)
 
     def wait_for_index(self, table, index):
-        while True:
-            state = dict(as_map(self.connection.call(b'INDEX', b'INFO', table, index)))[b'state'] \
-                if not ON_MODEL else b'ready'
-            if state != b'building':
-                return
-            time.sleep(0.002)
+        def is_built():
+            return ON_MODEL or dict(as_map(self.connection.call(b'INDEX', b'INFO', table, index)))[b'state'] != b'building'
+        wait_until(is_built, f'{index} is built', 0.002)
 
     def expect(self, line, reply):
         self.assertEqual(self.ask(line), reply, line)

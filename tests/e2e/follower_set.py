@@ -10,15 +10,15 @@ follower's. Three things a test cannot know, so its clients do them:
   users that holds whoever answers reads
 """
 
+import contextlib
 import os
 import shutil
 import tempfile
-import time
 import unittest
 
 import redis
 
-from cellar_server import CellarServer, free_port
+from cellar_server import CellarServer, free_port, wait_until
 from client_hooks import Hooks, asked, head_of, is_for_all
 
 # A set needs its log, and these name what one process alone can have.
@@ -103,20 +103,19 @@ class FollowerServer(CellarServer):
             if other.process is None:
                 other.spawn()
         super().start()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                with redis.Redis(port=self.port, socket_timeout=20) as client:
-                    info = client.info("replication")
-                    if info["role"] == "master":
-                        client.execute_command("FAILOVER")
-                    elif info.get("replica_state") == "follower" and b"-" not in asked(self.port, (b"WAIT", b"0", b"0")):
-                        self.settle()
-                        return self
-            except redis.RedisError:
-                pass
-            time.sleep(0.1)
-        raise AssertionError("it follows nobody:\n" + self.log())
+        wait_until(self.follows, lambda: "it follows somebody\n" + self.log(), 0.1)
+        return self
+
+    def follows(self):
+        """It hands over if it leads."""
+        with contextlib.suppress(redis.RedisError), redis.Redis(port=self.port, socket_timeout=20) as client:
+            info = client.info("replication")
+            if info["role"] == "master":
+                client.execute_command("FAILOVER")
+            elif info.get("replica_state") == "follower" and b"-" not in asked(self.port, (b"WAIT", b"0", b"0")):
+                self.settle()
+                return True
+        return False
 
     def settle(self):
         """Waits until this node has all that any client has been told of: WAIT is answered by the leader, and SELECT
@@ -126,13 +125,11 @@ class FollowerServer(CellarServer):
     def wait_for_indexes(self):
         """Each node builds its own, and reads do without until then."""
         self.settle()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+
+        def are_built():
             with redis.Redis(port=self.port) as client:
-                states = client.info("tables").values()
-            if not any("indexes_building" in table for table in states):
-                return
-            time.sleep(0.002)
+                return not any("indexes_building" in table for table in client.info("tables").values())
+        wait_until(are_built, "indexes are built", 0.002)
 
     def tell_others(self, words):
         for other in self.others:

@@ -1,14 +1,14 @@
 """redis-server itself, to compare with."""
 
+import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
-import time
 
 import redis
 
-from cellar_server import free_port
+from cellar_server import free_port, wait_until
 
 
 def start_redis(test):
@@ -26,10 +26,10 @@ def start_redis(test):
     test.addCleanup(process.wait)
     test.addCleanup(process.kill)
     with redis.Redis(port=port) as client:
-        while True:
-            try:
-                client.ping()
-                return port
-            except redis.ConnectionError:
-                test.assertIsNone(process.poll())
-                time.sleep(0.02)
+        def serves():
+            with contextlib.suppress(redis.ConnectionError):
+                return client.ping()
+            test.assertIsNone(process.poll())
+            return False
+        wait_until(serves, "redis-server serves")
+    return port

@@ -1,9 +1,9 @@
 """Types of single columns, and changes of types (cellar-model(7), "TYPES"; cellar-commands(7), FAMILY ALTER)."""
 
 import threading
-import time
 import unittest
 
+from cellar_server import wait_until
 from replicas import ReplicaTest
 from wire import B, D, M, OK, S, WireTest
 
@@ -331,7 +331,7 @@ class TypeChangeTest(WireTest):
             index.update((name.decode(), value) for name, value in resp.as_map(self.call("INDEX INFO t one")))
             return index["state"] == b"ready"
 
-        self.wait_until(is_ready)
+        wait_until(is_ready, lambda: index)
         self.assertEqual((index["entries"], index["left_out"]), (entries, 30_000 - entries))
 
     def test_feeds_tell_the_schema_alone_unless_they_tell_old(self):
@@ -380,7 +380,7 @@ class TypeChangeTest(WireTest):
             thread = threading.Thread(target=write, args=[put_numbers])
             thread.start()
             try:
-                self.wait_until(lambda: len(put) > 100)
+                wait_until(lambda: len(put) > 100, "values are put", 0.001)
                 got = self.call("FAMILY ALTER t m COLUMN a i64 CONVERT")
             finally:
                 stop.set()
@@ -395,13 +395,6 @@ class TypeChangeTest(WireTest):
                 self.assertIn("cannot be converted", got.text)
                 self.assertEqual(refused, [])
                 self.assertEqual(self.wrong_cells("bytes"), 0)
-
-    def wait_until(self, holds):
-        for _ in range(60_000):
-            if holds():
-                return
-            time.sleep(0.001)
-        self.fail("it never came to that")
 
     def wrong_cells(self, kind):
         cursor, wrong = "0", 0
@@ -420,7 +413,7 @@ class TypeChangeTest(WireTest):
         for way in ("leave", "kill"):
             wire = resp.Client(self.server.port, 2)
             wire.send(*[word.encode() for word in "FAMILY ALTER t m COLUMN a i64 CONVERT".split()])
-            self.wait_until(lambda: self.types("r0000000")["m:a"][0][2] == b"i64")
+            wait_until(lambda: self.types("r0000000")["m:a"][0][2] == b"i64", "it begins", 0.001)
             if way == "kill":
                 self.server.kill()
                 self.server.start()

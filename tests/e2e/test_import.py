@@ -8,10 +8,9 @@ import os
 import random
 import shutil
 import subprocess
-import time
 import unittest
 
-from cellar_server import CellarServer, is_sanitized, measured_run, tool
+from cellar_server import CellarServer, is_sanitized, measured_run, tool, wait_until
 from tool_test import SECONDS_MAX, ToolTest
 
 
@@ -331,9 +330,11 @@ class ImportTest(ToolTest):
             client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
             process = subprocess.Popen([tool("cellar-import"), "-p", str(server.port), "t", path, "-k", "k", "-F",
                                         "f", "--reconnect", "60", "--pipeline", "50"], stderr=subprocess.PIPE)
-            while client.execute_command("CCOUNT", "t") < 1000:
+
+            def has_begun():
                 self.assertIsNone(process.poll())
-                time.sleep(0.01)
+                return client.execute_command("CCOUNT", "t") >= 1000
+            wait_until(has_begun, "rows come")
             client.close()
             server.crash()
             said = process.communicate(timeout=SECONDS_MAX)[1]

@@ -7,18 +7,16 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 import unittest
 import urllib.error
 import urllib.request
 
-from cellar_server import ROOT, CellarServer, binary, tool
+from cellar_server import ROOT, CellarServer, binary, tool, wait_until
 
 TOKEN = "a token"
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 SAMPLE = re.compile(rf'({NAME})(?:\{{(.*)\}})? (\S+)')
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)')
-WAIT_SECONDS_MAX = 120
 # Those that cellar-web(1) names.
 RIGHTS = ("+ping +select +info +latency|histogram +table|info +family|info +index|list +index|info +feed|list +feed|info "
           "+xinfo|groups +snapshot|list +snapshot|info ~*").split()
@@ -108,14 +106,16 @@ class MetricsTest(unittest.TestCase):
 
     def scrape(self, address, until=lambda families: True):
         """A scrape for which `until` holds: the model's figures come when they have been gathered."""
-        deadline = time.monotonic() + WAIT_SECONDS_MAX
-        while True:
+        families = {}
+
+        def came():
             status, text = self.ask(address)
             self.assertEqual(200, status)
-            families = parsed(text)
-            if until(families) or time.monotonic() > deadline:
-                return families
-            time.sleep(0.05)
+            families.clear()
+            families.update(parsed(text))
+            return until(families)
+        wait_until(came, lambda: families, 0.05)
+        return families
 
     def test_the_token(self):
         address = self.web("--metrics-token-file", self.token_file)

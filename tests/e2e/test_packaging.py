@@ -9,11 +9,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 import redis
-from cellar_server import ROOT, START_SECONDS_MAX, CellarServer, binary, free_port, is_sanitized
+from cellar_server import ROOT, START_SECONDS_MAX, CellarServer, binary, free_port, is_sanitized, wait_until
 
 sys.path.insert(0, os.path.join(ROOT, "tools"))
 
@@ -41,14 +40,13 @@ def need(test, program):
 
 def wait_until_served(test, process, client):
     """Until a server that was just started answers, or wants another password."""
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while True:
+    def served():
         test.assertIsNone(process.poll())
-        try:
-            return client.execute_command("DBSIZE")
-        except (redis.ConnectionError, redis.exceptions.BusyLoadingError):
-            test.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        with contextlib.suppress(redis.ConnectionError, redis.exceptions.BusyLoadingError):
+            client.execute_command("DBSIZE")
+            return True
+        return False
+    wait_until(served, "the server does not begin to serve", 0.05)
 
 
 class FirstBuildTest(unittest.TestCase):
@@ -301,14 +299,12 @@ class PackagingTest(unittest.TestCase):
             os.chmod(copy, 0o644)
             done = run(program, "-f", "-s", os.path.join(directory, "state"), copy)
             self.assertEqual(0, done.returncode, done.stdout)
-            deadline = time.monotonic() + START_SECONDS_MAX
-            while time.monotonic() < deadline:
+
+            def told():
                 with open(log, encoding="utf-8") as file:
-                    if "SIGHUP: there is no configuration file" in file.read():
-                        break
-                time.sleep(0.01)
-            with open(log, encoding="utf-8") as file:
-                self.assertRegex(file.read(), r"^\d+:M .*SIGHUP: there is no")
+                    return file.read()
+            wait_until(lambda: "SIGHUP: there is no configuration file" in told(), told)
+            self.assertRegex(told(), r"^\d+:M .*SIGHUP: there is no")
             with open(log + ".1", encoding="utf-8") as file:
                 self.assertIn("Ready to accept connections", file.read())
 

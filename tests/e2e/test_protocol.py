@@ -3,6 +3,7 @@
 The comparison runs against Debian's redis-server on a port of its own; without one it is skipped.
 """
 
+import contextlib
 import os
 import random
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from cellar_server import CellarServer, CellarTest, free_port, is_sanitized, not_on_a_follower
+from cellar_server import CellarServer, CellarTest, free_port, is_sanitized, not_on_a_follower, wait_until
 
 READ_SECONDS_MAX = 120
 
@@ -26,7 +27,7 @@ def exchange(port, pieces):
             for piece in pieces:
                 connection.sendall(piece)
                 if len(pieces) > 1:
-                    time.sleep(0.0005)
+                    time.sleep(0.0005)  # so that they are read apart
             connection.shutdown(socket.SHUT_WR)
         except OSError:
             pass  # closed on us while we were sending: what it said can still be read
@@ -166,12 +167,13 @@ class BadInputTest(unittest.TestCase):
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         cls.addClassCleanup(cls.redis.wait)
         cls.addClassCleanup(cls.redis.kill)
-        for _ in range(200):
-            try:
+
+        def listens():
+            with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", cls.port), timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
+                return True
+            return False
+        wait_until(listens, "redis-server listens")
 
     def test_every_bad_input_is_answered_as_redis_answers_it(self):
         cases = bad_inputs()

@@ -14,11 +14,10 @@ import unittest
 
 import redis
 
-from cellar_server import CellarServer, binary
+from cellar_server import CellarServer, binary, wait_until
 
 SEED = int(os.environ.get("CELLAR_REPLAY_SEED", "1"))
 TURNS = 80
-SECONDS_MAX = 60
 TABLES = {
     "one": "FAMILY f",
     "two": "FAMILY f GROUP a FAMILY g GROUP b VERSIONS 1",
@@ -96,11 +95,8 @@ class ReplayTest(unittest.TestCase):
             pipe.execute(raise_on_error=False)
         self.assertGreater(self.bytes_of(client, "one"), 3 << 20)  # replay looks ahead from 2 MiB on
         digest = client.execute_command("DEBUG", "DIGEST")
-        deadline = time.monotonic() + SECONDS_MAX
         with follower.client() as other:
-            while digest != (found := self.digest_of(other)):
-                self.assertLess(time.monotonic(), deadline, f"the follower has {found}")
-                time.sleep(0.05)
+            wait_until(lambda: digest == self.digest_of(other), lambda: f"the follower has {self.digest_of(other)}", 0.05)
         client.execute_command("DEBUG", "RELOAD")
         self.assertEqual(digest, client.execute_command("DEBUG", "DIGEST"))
         client.close()

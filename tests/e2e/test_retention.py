@@ -1,9 +1,8 @@
 """Retention to the microsecond, by an injected clock: what is due is gone, in every read."""
 
-import time
 import unittest
 
-from cellar_server import not_on_a_follower
+from cellar_server import not_on_a_follower, wait_until
 from conversation import ON_MODEL, Conversation
 
 MICROS = 10**6
@@ -193,11 +192,7 @@ class ArrivalTest(Conversation):
         return tuple(found[name] for name in ('cells_in_future', 'cells_dead_on_arrival', 'cells_not_in_micros'))
 
     def wait_for(self, line):
-        for _ in range(600):
-            if line in self.server.log():
-                return
-            time.sleep(0.1)
-        self.fail(self.server.log())
+        wait_until(lambda: line in self.server.log(), self.server.log)
 
     @not_on_a_follower("the leader counts them")
     def test_odd_timestamps_are_counted_and_told(self):

@@ -10,12 +10,11 @@ import socket
 import stat
 import subprocess
 import tempfile
-import time
 import unittest
 
 import redis
 
-from cellar_server import CellarServer, CellarTest, START_SECONDS_MAX, free_port
+from cellar_server import CellarServer, CellarTest, START_SECONDS_MAX, free_port, wait_until
 
 
 def run_refused(server):
@@ -115,10 +114,7 @@ class UnixSocketTest(unittest.TestCase):
             dead.bind(self.path())
             dead.close()
             servers = [self.server(unixsocket=self.path()).spawn() for _ in range(4)]
-            deadline = time.monotonic() + START_SECONDS_MAX
-            while sum(server.process.poll() is not None for server in servers) < 3:
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.01)
+            wait_until(lambda servers=servers: sum(server.process.poll() is not None for server in servers) >= 3, "three leave")
             left = [server for server in servers if server.process.poll() is None]
             self.assertEqual(1, len(left))
             client = redis.Redis(unix_socket_path=self.path())
@@ -209,10 +205,7 @@ class DescriptorTest(unittest.TestCase):
                 client.execute_command("TABLE", "CREATE", "t", "FAMILY", "f")
                 client.execute_command("CPUT", "t", "r", "f:a", "1")
                 client.bgsave()
-                deadline = time.monotonic() + START_SECONDS_MAX
-                while client.info("persistence")["rdb_bgsave_in_progress"]:
-                    self.assertLess(time.monotonic(), deadline)
-                    time.sleep(0.01)
+                wait_until(lambda client=client: not client.info("persistence")["rdb_bgsave_in_progress"], "it is saved")
                 self.assertEqual("ok", client.info("persistence")["rdb_last_bgsave_status"])
                 with self.assertRaisesRegex(redis.ResponseError, f"try with {places}"):
                     client.config_set("maxclients", 5000)
@@ -234,8 +227,7 @@ class DescriptorTest(unittest.TestCase):
                 self.assertIn("maxclients 3000\n", file.read())
             # A signal to read it again does not fail for that.
             server.process.send_signal(signal.SIGHUP)
-            while "SIGHUP: 0 options have changed" not in server.log():
-                time.sleep(0.01)
+            wait_until(lambda: "SIGHUP: 0 options have changed" in server.log(), server.log)
 
     def test_too_few_for_any_client_is_no_start(self):
         server = CellarServer()
@@ -261,8 +253,7 @@ class FileModeTest(unittest.TestCase):
         client.save()
         for word, state in (("START", b"incrementing"), ("SEAL", b"sealed")):
             self.assertEqual(b"OK", client.execute_command("BACKUP", word))
-            while state not in client.execute_command("BACKUP", "STATUS"):
-                time.sleep(0.005)
+            wait_until(lambda state=state: state in client.execute_command("BACKUP", "STATUS"), state.decode())
         client.close()
 
     def test_new_and_old_ones(self):

@@ -1,5 +1,6 @@
 """The server's side of systemd: what it says to NOTIFY_SOCKET, SIGHUP, and sockets that are handed to it."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -9,7 +10,7 @@ import time
 import unittest
 
 import redis
-from cellar_server import CellarServer, binary, tool
+from cellar_server import CellarServer, binary, tool, wait_until
 
 SECONDS_MAX = 120
 
@@ -253,15 +254,13 @@ class SocketActivationTest(unittest.TestCase):
                 self.assertEqual(0, process.wait(timeout=SECONDS_MAX))
 
     def wait_until_it_serves(self, client, process):
-        deadline = time.monotonic() + SECONDS_MAX
-        while True:
+        def serves():
             self.assertIsNone(process.poll())
-            try:
+            with contextlib.suppress(redis.BusyLoadingError):
                 self.assertTrue(client.ping())
-                return
-            except redis.BusyLoadingError:
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.01)
+                return True
+            return False
+        wait_until(serves, "it serves")
 
 
 if __name__ == "__main__":

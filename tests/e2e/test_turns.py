@@ -16,7 +16,7 @@ import threading
 import time
 import unittest
 
-from cellar_server import CellarTest
+from cellar_server import CellarTest, wait_until
 from test_protocol import READ_SECONDS_MAX, command
 
 CONNECTIONS = 40
@@ -171,7 +171,7 @@ class TurnsTest(CellarTest):
             number = int(victim.ask("CLIENT", "ID")[1:])
             with self.held():
                 killer.send(command("CLIENT", "KILL", "ID", number))
-                time.sleep(0.02)
+                time.sleep(0.02)  # it is the first one in the turn
                 victim.send(command("CPUT", "t", "late", "f:a", "1") * 3)
             self.assertEqual(b":1\r\n", killer.read_until(lambda k=killer: k.answer.endswith(b"\r\n")))
             self.assertEqual(b"", victim.read_all())
@@ -184,7 +184,7 @@ class TurnsTest(CellarTest):
         number = int(victim.ask("CLIENT", "ID")[1:])
         with self.held():
             victim.send(command("CPUT", "t", "early", "f:a", "1"))
-            time.sleep(0.02)
+            time.sleep(0.02)  # likewise
             killer.send(command("CLIENT", "KILL", "ID", number))
         self.assertEqual(b":1\r\n", killer.read_until(lambda: killer.answer.endswith(b"\r\n")))
         victim.read_all()
@@ -220,9 +220,7 @@ class TurnsTest(CellarTest):
                 client = self.connect()
                 client.send(b"".join(command("CPUT", "t", f"{i}-{j}", "f:a", j) for j in range(30)))
                 client.close()
-        deadline = time.monotonic() + READ_SECONDS_MAX
-        while self.cells() < 600 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: self.cells() >= 600, self.cells)
         self.assertEqual(600, self.cells())
 
     def test_a_reset_connection_among_others_harms_nobody(self):
@@ -242,7 +240,7 @@ class TurnsTest(CellarTest):
         first, second = self.connect(), self.connect()
         with self.held():
             first.send(command("CLIENT", "PAUSE", "100", "ALL"))
-            time.sleep(0.02)
+            time.sleep(0.02)  # likewise
             second.send(command("PING") + command("ECHO", "x"))
         self.assertEqual(b"+PONG\r\n$1\r\nx\r\n", second.read_until(lambda: second.answer.endswith(b"x\r\n")))
 

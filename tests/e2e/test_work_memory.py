@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 import unittest
 
 from cellar_server import CellarServer, is_sanitized, wait_until
@@ -153,23 +152,17 @@ class WorkMemoryTest(unittest.TestCase):
             leavers = [server.client() for _ in range(20)]
             for leaver in leavers:
                 leaver.connection_pool.get_connection("x").send_command(*words)
-            self.wait_until(lambda: field(client, "work_waiting") > 0 or self.answered(client, "cagg") == 20)
+            wait_until(lambda: field(client, "work_waiting") > 0 or self.answered(client, "cagg") == 20)
             for leaver in leavers:
                 leaver.connection_pool.disconnect()
             self.assertEqual(len(client.execute_command(*words)), 1)
-            self.wait_until(lambda: self.is_idle(client))
+            wait_until(lambda: self.is_idle(client))
 
     def answered(self, client, name):
         return client.info("commandstats").get("cmdstat_" + name, {"calls": 0})["calls"]
 
     def is_idle(self, client):
         return not any(field(client, name) for name in FIGURES)
-
-    def wait_until(self, holds):
-        deadline = time.monotonic() + 120
-        while not holds():
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.01)
 
     # What each client of a kind asks, one after the other.
     KINDS = (
@@ -215,7 +208,7 @@ class WorkMemoryTest(unittest.TestCase):
             self.assertGreater(watch.written, 0)
             self.assertEqual(failed, [])
             self.assertLessEqual(watch.taken, 2 * 50 * MB + len(threads) * MB // 4)
-            self.wait_until(lambda: self.is_idle(client))
+            wait_until(lambda: self.is_idle(client))
 
     def test_those_that_hang_up_leave_nothing(self):
         with CellarServer(maxmemory="200mb", save="") as server:
@@ -233,7 +226,7 @@ class WorkMemoryTest(unittest.TestCase):
                     for connection in connections:
                         connection.close()
             self.assertEqual(watch.errors, [])
-            self.wait_until(lambda: self.is_idle(client))
+            wait_until(lambda: self.is_idle(client))
             self.assertLess(field(client, "mem_clients_normal"), 10 * MB)
 
     def fill_more(self, client):
@@ -252,8 +245,8 @@ class WorkMemoryTest(unittest.TestCase):
             if at % 2000 == 1999:
                 pipe.execute()
         client.execute_command("SNAPSHOT", "CREATE", "before")
-        self.wait_until(lambda: b"building" not in client.execute_command("INDEX", "INFO", "t", "each")
-                        + client.execute_command("INDEX", "INFO", "t", "b"))
+        wait_until(lambda: b"building" not in client.execute_command("INDEX", "INFO", "t", "each")
+                   + client.execute_command("INDEX", "INFO", "t", "b"))
 
 
 @unittest.skipIf(is_sanitized(), "memory is not its own")
@@ -309,10 +302,7 @@ class EvictionTest(unittest.TestCase):
             self.send(kept, self.half(40 * MB))
             self.send(small, self.half(5 * MB))
             self.send(large, self.half(28 * MB))
-            deadline = time.monotonic() + 60
-            while client.info("stats")["evicted_clients"] == 0:
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.05)
+            wait_until(lambda: client.info("stats")["evicted_clients"] > 0, "a client is ended")
             wait_until(lambda: not self.is_open(large), "the largest is ended")
             self.assertTrue(self.is_open(small))
             self.assertTrue(self.is_open(kept))
