@@ -628,7 +628,7 @@ class StrangerTest(unittest.TestCase):
                 except OSError:
                     pass
                 socks.append(sock)
-            time.sleep(0.3)
+            time.sleep(0.3)  # it could take more meanwhile
             for line in admin("CLIENT LIST").splitlines():
                 fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
                 if fields["id"] == str(admin("CLIENT ID")):

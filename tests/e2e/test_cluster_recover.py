@@ -231,7 +231,7 @@ class AloneTest(ReturnTest):
 
     def test_numbers_of_jobs_are_not_given_twice_when_set_0_is_back(self):
         director = self.sets[0][0]
-        time.sleep(0.01)
+        time.sleep(0.01)  # a moment of its own
         moment = str(int(time.time() * 1_000_000))
         time.sleep(0.01)
         tablets = [pairs(each) for each in director.run("TABLET", "LIST", "t")[1]]

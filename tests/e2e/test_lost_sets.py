@@ -203,7 +203,7 @@ class Lost(LostCase):
         for member in self.sets[2]:
             self.wait_until(lambda member=member: "this replica set is set 2 no more" in member.refusal("CGET t q f:x"),
                             lambda member=member: member.refusal("CGET t q f:x"))
-        time.sleep(1)
+        time.sleep(1)  # nor later
         for member in self.sets[2]:
             self.assertIn("CLUSTERDOWN", member.refusal("CGET t q f:x"))
             self.assertIn("CLUSTERDOWN", member.refusal("CPUT t q f:x 1"))

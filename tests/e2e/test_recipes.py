@@ -65,7 +65,7 @@ class RecipesTest(unittest.TestCase):
             server.start()
             client = server.client()
             archived()
-            time.sleep(1.1)
+            time.sleep(1.1)  # likewise
             self.assertEqual(2, run("In a bucket").count("recovered to"))
             client.close()
         for made in ("/backup/monday", "/then"):

@@ -65,7 +65,7 @@ class RecoverTest(ReplicaSetCase):
         # One of the others that is not emptied has nothing to say here, and is not joined.
         others[0].server.start()
         self.wait_until(lambda: "belongs to another replica set" in left.server.log(), lambda: left.server.log())
-        time.sleep(0.5)
+        time.sleep(0.5)  # nobody joins it
         self.assertEqual(1, left.info()["replica_members"])
         self.assertIn("no leader", others[0].refusal("CPUT t no f:a 1"))
         others[0].server.kill()
@@ -92,7 +92,7 @@ class RecoverTest(ReplicaSetCase):
         shutil.rmtree(left.directory)
         shutil.copytree(cut, left.directory)
         left.server.start()
-        time.sleep(2)
+        time.sleep(2)  # it could lead by then
         self.assertFalse(left.leads())
         left.server.kill()
         for _ in range(2):

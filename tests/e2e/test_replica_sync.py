@@ -113,7 +113,7 @@ class SyncTest(ReplicaTest):
             one.follow(leader)
             two.follow(leader)
             self.wait_until(lambda: all(n.info("replica_full_syncs") >= 1 for n in (one, two)), "both")
-        time.sleep(1.1)
+        time.sleep(1.1)  # until what has a TTL is due on both sides
         self.assert_copied(leader, one, two)
 
     def test_cuts_and_ends_in_the_middle(self):
@@ -164,7 +164,7 @@ class SyncTest(ReplicaTest):
                 self.wait_until(lambda: follower.info("master_link_status") == "up",
                                 lambda: str(follower.redis.info("replication")) + follower.server.log()[-2000:])
         print()
-        time.sleep(1.1)
+        time.sleep(1.1)  # until what has a TTL is due on both sides
         self.assert_copied(leader, follower)
         follower.kill()
         follower.restart()

@@ -409,7 +409,7 @@ class ReplicationTest(ReplicaTest):
                 self.wait_until(lambda: follower.info("master_link_status") == "up", "the link")
                 if attempt == 19:  # on a busy machine nothing may have come so far
                     self.wait_until(lambda: heard[0] > 1000, "nothing is told")
-                time.sleep(0.05)
+                time.sleep(0.05)  # records come
                 with follower.redis.pipeline() as pipe:
                     pipe.execute_command("SLAVEOF", "NO", "ONE")
                     self.assertEqual([True], pipe.execute())

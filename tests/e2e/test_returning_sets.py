@@ -27,7 +27,7 @@ class OlderCase(ReturnTest):
 
     @staticmethod
     def moment():
-        time.sleep(0.01)
+        time.sleep(0.01)  # what is written before and behind has other ones
         micros = str(int(time.time() * 1_000_000))
         time.sleep(0.01)
         return micros

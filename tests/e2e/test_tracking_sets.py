@@ -418,7 +418,7 @@ class TrackingSets(LoadCase):
         self.start(2, 3)
 
         def beside(rng):
-            time.sleep(0.3)
+            time.sleep(0.3)  # caches fill
             self.restart(self.wait_leader(rng.choice(self.sets)))
             self.random_move(rng)
         for options in ((), ("BCAST",)):
