@@ -185,8 +185,8 @@ class CallFrames {
   bool empty() const { return frames_.empty(); }
   // All of it, with `head` as that of each frame but for the kind.
   std::string Take(const FrameHead& head);
-  // Likewise, without a way that bytes could be damaged on: `take` gets each frame as it is, and may
-  // have more to say here.
+  // Likewise, without a way on which bytes could be damaged: `take` gets each frame as it is, and
+  // may have more to say here.
   template <typename TakeFrame>
   void Deliver(const TakeFrame& take);
   void Clear();

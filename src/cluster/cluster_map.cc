@@ -65,6 +65,21 @@ std::string FaultText(Store& store, const MapCache& map, const MapFault& fault) 
   return where;
 }
 
+// Where tablets end that part what a table keeps together.
+void AddParted(Store& store, const MapCache& map, std::vector<std::string>* texts) {
+  for (const auto& [id, mapped] : map.tables()) {
+    const Table* const table = store.TableById(id);
+    if (table == nullptr) continue;
+    for (const MapEntry& entry : mapped.tablets) {
+      if (texts->size() > ClusterMap::kFaultsTold || MayEndThere(table->schema(), entry.begin))
+        continue;
+      texts->push_back(
+          "parted: " + NameOf(*table) + " at " + Quote(TabletBoundText(*table, entry.begin)) +
+          (table->schema().placement.whole ? ", though it is WHOLE" : ", in a group of COLOCATE"));
+    }
+  }
+}
+
 std::set<uint64_t> IdsOf(const Claims& claims) {
   std::set<uint64_t> ids;
   for (const auto& [id, claimed] : claims) ids.insert(id);
@@ -429,6 +444,21 @@ bool ClusterMap::IsWholeElsewhere(uint64_t table_id) const {
   });
 }
 
+Status ClusterMap::CheckMayMove(const Table& table, const Tablet& tablet) const {
+  const TableSchema& schema = table.schema();
+  const auto parts = [&](std::string_view bound) { return !MayEndThere(schema, bound); };
+  const MapTable* const mapped = map_.Find(table.id());
+  if (mapped == nullptr || (!parts(tablet.begin) && !parts(tablet.end))) return Status::Ok();
+  const std::vector<MapEntry>& all = mapped->tablets;
+  // Of what lies on several sets already, the parts are brought together by moves.
+  const bool is_on_one = std::all_of(
+      all.begin(), all.end(), [&](const MapEntry& entry) { return entry.set == all.front().set; });
+  if (!is_on_one) return Status::Ok();
+  return Status::Error(ErrorCode::kTryAgain,
+                       fmt::format("set {} has not made one tablet of what table {} keeps together",
+                                   all.front().set, Quote(table.name())));
+}
+
 // A set that has not been heard yet owns them from when it takes the change.
 Status ClusterMap::Keep(Store& store, const CatalogChange& change) {
   RETURN_IF_ERROR(MapTables(store).WriteChange(change));
@@ -681,6 +711,7 @@ std::vector<std::string> ClusterMap::Check(Store& store, uint32_t term) {
     }
     texts.push_back(FaultText(store, map_, fault));
   }
+  AddParted(store, map_, &texts);
   return texts;
 }
 

@@ -94,6 +94,9 @@ class ClusterMap final : public CatalogKeeper {
   const std::vector<MapTables::SetRow>& Sets(Store& store);
   // What another set has reported to own, to the director of this term.
   void TakeClaims(Store& store, uint32_t term, uint64_t set, TabletsByTable tablets);
+  // TRYAGAIN: the tablet ends where the table keeps rows together, and its set, which has all of
+  // them, has split it before it heard of that: it is about to take that back.
+  Status CheckMayMove(const Table& table, const Tablet& tablet) const;
 
   // --- CatalogKeeper
   bool has_others() const override { return sets_.size() > 1; }

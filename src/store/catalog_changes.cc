@@ -14,6 +14,7 @@
 #include "store/move_changes.h"
 #include "store/policy_changes.h"
 #include "store/store.h"
+#include "store/tablet_changes.h"
 
 namespace cellar {
 namespace {
@@ -202,6 +203,10 @@ Status CatalogChanges::AddSnapshotOp(const DecodedOp& op, bool* taken) {
     if (source == nullptr) return DoesNotFit("a copy of what is not there");
     definition.tree_id_first = tree_id_next_;
     TableSchema schema = source->schema();
+    TableSchema told;
+    std::string_view told_bytes = definition.schema;
+    RETURN_IF_ERROR(DecodeTableSchema(&told_bytes, &told));
+    schema.placement = told.placement;
     for (GroupSchema& group : schema.groups) group.tree_id = tree_id_next_++;
     definition.schema.clear();
     EncodeTableSchema(schema, &definition.schema);
@@ -211,6 +216,22 @@ Status CatalogChanges::AddSnapshotOp(const DecodedOp& op, bool* taken) {
   }
   *taken = op.op == MutationOp::kDropSnapshot || op.op == MutationOp::kNameSnapshot;
   if (*taken) (void)AddSchemaOp(op, &store_.mutation_);
+  return Status::Ok();
+}
+
+// Set 0 knows of splits only when it is told: one that was made here before the change has come is
+// taken back by it. What moves, or has parts elsewhere, stays: then set 0 has known of the parts.
+Status CatalogChanges::KeepTogether(uint64_t table_id, std::string_view encoded) {
+  const Table* const table = store_.engine_->FindTableById(table_id);
+  TableSchema schema;
+  RETURN_IF_ERROR(DecodeTableSchema(&encoded, &schema));
+  if (table == nullptr || table->tablets() == nullptr) return Status::Ok();
+  if (schema.placement == table->schema().placement) return Status::Ok();
+  const Result<std::vector<Tablet>> joined = JoinedTablets(*store_.engine_, *table, schema);
+  if (!joined.ok() || joined->size() == table->tablets()->list().size()) return Status::Ok();
+  std::string bytes;
+  Tablets::Make(*joined)->Encode(&bytes);
+  store_.mutation_.AssignTablets(table_id, bytes);
   return Status::Ok();
 }
 
@@ -233,6 +254,7 @@ Status CatalogChanges::AddOps(std::string_view ops, std::vector<uint64_t>* table
       DecodedOp own = op;
       (op.op == MutationOp::kCreateTable ? own.third : own.first) = schema;
       (void)AddSchemaOp(own, &store_.mutation_);
+      if (op.op == MutationOp::kSetSchema) RETURN_IF_ERROR(KeepTogether(op.id, schema));
     } else if (op.op == MutationOp::kFeedHome) {
       RETURN_IF_ERROR(CheckWholeGroups());
       (void)AddSchemaOp(op, &store_.mutation_);

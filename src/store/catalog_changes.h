@@ -127,6 +127,8 @@ class CatalogChanges {
   Status AddOps(std::string_view ops, std::vector<uint64_t>* tables);
   Result<std::string> OwnSchema(const DecodedOp& op);
   Result<std::string> OwnFeed(const DecodedOp& op) const;
+  // Of a table that is to have that schema: the set's tablets part no rows that belong together.
+  Status KeepTogether(uint64_t table_id, std::string_view encoded);
   // What concerns snapshots and copies; of others nothing is done, and *taken is false.
   Status AddSnapshotOp(const DecodedOp& op, bool* taken);
   void RaiseCommitTime(int64_t micros);

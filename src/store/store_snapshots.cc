@@ -275,6 +275,7 @@ class CopyChange final : public SlicedChange {
     Table* old = engine.FindTable(keyspace_, name_);
     if (old != nullptr && replace_ == Store::Overwrite::kNo) return Status::Ok();
     if (old == nullptr && engine.cluster().active()) RETURN_IF_ERROR(CheckTabletsFit(engine, 1));
+    if (PlacementOf(*source).any()) RETURN_IF_ERROR(store_.CheckFeature(Feature::kPlacement));
     store_.BeginMutation();
     Store::SnapshotIds ids = store_.NextIds();
     if (old != nullptr) {
@@ -299,6 +300,14 @@ class CopyChange final : public SlicedChange {
     return Status::Ok();
   }
 
+  // A snapshot of before there was a cluster does not say what a UNIQUE index needs in one.
+  Placement PlacementOf(const Table& source) const {
+    Placement placement = source.schema().placement;
+    placement.whole =
+        placement.whole || (store_.engine_->cluster().active() && HasUnique(source.schema()));
+    return placement;
+  }
+
   std::string Definition(const Table& source, const Store::SnapshotIds& ids) const {
     CopyDefinition definition{.source_id = source_id_,
                               .tree_id_first = ids.tree,
@@ -307,6 +316,7 @@ class CopyChange final : public SlicedChange {
                               .as_at_micros = source.ReadTime(0),
                               .schema = {}};
     TableSchema schema = source.schema();
+    schema.placement = PlacementOf(source);
     uint64_t tree_id = ids.tree;
     for (GroupSchema& group : schema.groups) group.tree_id = tree_id++;
     EncodeTableSchema(schema, &definition.schema);

@@ -53,23 +53,6 @@ Status CheckColocate(const Order& key, const Placement& placement) {
                                             FormatUint64(components));
 }
 
-// The tablets of the table as they are once those that begin inside of a group of `schema` have
-// become one with what is before them. O(tablets)
-Result<std::vector<Tablet>> JoinGroups(const Table& table, const TableSchema& schema) {
-  std::vector<Tablet> joined;
-  for (const Tablet& tablet : table.tablets()->list()) {
-    if (CheckGroups(schema, tablet.begin).ok()) {
-      joined.push_back(tablet);
-      continue;
-    }
-    if (joined.empty() || joined.back().end != tablet.begin)
-      return Moved(table, TabletBoundText(table, tablet.begin));
-    joined.back().end = tablet.end;
-    joined.back().epoch = std::max(joined.back().epoch, tablet.epoch);
-  }
-  return joined;
-}
-
 // Of this set or another one, as a whole.
 bool IsOneTablet(const Table& table, const CatalogKeeper* keeper) {
   const Tablets& own = *table.tablets();
@@ -77,12 +60,36 @@ bool IsOneTablet(const Table& table, const CatalogKeeper* keeper) {
   return own.list().empty() && keeper != nullptr && keeper->IsWholeElsewhere(table.id());
 }
 
+}  // namespace
+
 bool HasUnique(const TableSchema& schema) {
   return std::any_of(schema.indexes.begin(), schema.indexes.end(),
                      [](const IndexSchema& index) { return index.unique; });
 }
 
-}  // namespace
+bool MayEndThere(const TableSchema& schema, std::string_view bound) {
+  return bound.empty() || (!schema.placement.whole && CheckGroups(schema, bound).ok());
+}
+
+Result<std::vector<Tablet>> JoinedTablets(const Engine& engine, const Table& table,
+                                          const TableSchema& schema) {
+  std::vector<Tablet> joined;
+  const Tablet* before = nullptr;
+  for (const Tablet& tablet : table.tablets()->list()) {
+    if (MayEndThere(schema, tablet.begin)) {
+      joined.push_back(tablet);
+    } else {
+      if (joined.empty() || joined.back().end != tablet.begin)
+        return Moved(table, TabletBoundText(table, tablet.begin));
+      RETURN_IF_ERROR(CheckRests(engine, table, *before));
+      RETURN_IF_ERROR(CheckRests(engine, table, tablet));
+      joined.back().end = tablet.end;
+      joined.back().epoch = std::max(joined.back().epoch, tablet.epoch);
+    }
+    before = &tablet;
+  }
+  return joined;
+}
 
 Status ClusterKeeps() {
   return Status::Error(ErrorCode::kErr, "keyspace " + Quote(kClusterKeyspace) +
@@ -384,7 +391,8 @@ Status TabletChanges::Place(Table& table, const Placement& placement) {
   EncodeTableSchema(schema, &bytes);
   std::string joined_bytes;
   if (in_cluster) {
-    ASSIGN_OR_RETURN(const std::vector<Tablet> joined, JoinGroups(table, schema));
+    ASSIGN_OR_RETURN(const std::vector<Tablet> joined,
+                     JoinedTablets(*store_.engine_, table, schema));
     if (joined.size() < table.tablets()->list().size())
       Tablets::Make(joined)->Encode(&joined_bytes);
   }

@@ -37,6 +37,15 @@ Result<Tablets::Pointer> TabletsOfNew(const TableSchema& schema,
                                       std::span<const std::string_view> split_at);
 // ERR if a tablet that ends there would part rows of one group. REQUIRES: a bound of the table.
 Status CheckGroups(const TableSchema& schema, std::string_view bound);
+// Whether a tablet may end there: what COLOCATE and WHOLE keep together is in one. As CheckGroups.
+bool MayEndThere(const TableSchema& schema, std::string_view bound);
+// What the set's tablets of `table` become where `schema` keeps more rows together: those that part
+// them are one with what is before them. TRYAGAIN: what is before is another set's, or one of them
+// moves. O(tablets)
+Result<std::vector<Tablet>> JoinedTablets(const Engine& engine, const Table& table,
+                                          const TableSchema& schema);
+// Whether an index is UNIQUE, for which a table of a cluster is WHOLE.
+bool HasUnique(const TableSchema& schema);
 // INDEX CREATE ... UNIQUE: ERR if the table has several tablets, which may come to lie on several
 // sets, or do already. `keeper` knows of the others; null: there are none.
 Status CheckMayBecomeWhole(const Table& table, const CatalogKeeper* keeper);

@@ -154,7 +154,7 @@ class FakeCalls final : public RemoteCalls {
     FAIL("no command over sets asks nodes");
     return 0;
   }
-  const Answer& AnswerTo(uint64_t ticket) const override {
+  Answer& AnswerTo(uint64_t ticket) override {
     Call& call = calls_.at(ticket);
     if (call.answer.state != State::kPending) return call.answer;
     if (call.looks_left > 0) {

@@ -67,7 +67,9 @@ CutRun::State CutRun::Step() {
   if (late_ == kLateMax || now - begun_micros_ >= kPatienceMicros) {
     return Fail(Status::Error(
         ErrorCode::kTryAgain,
-        fmt::format("cut {} is not one moment of all sets; nothing was done", number_)));
+        fmt::format("cut {} is not one moment of all sets; nothing was done: one of them is "
+                    "slow, or its clock is a day behind",
+                    number_)));
   }
   next_micros_ = now + std::min(kRestMicrosMax, kRestMicros * attempt_);
   return state_;

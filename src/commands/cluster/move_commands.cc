@@ -136,6 +136,8 @@ std::string WhyNotTo(CommandContext& ctx, uint64_t set) {
 // The number that it gets.
 Result<uint64_t> OrderJob(CommandContext& ctx, MoveJob job) {
   Services& services = ctx.host.services();
+  const Table* const table = ctx.store().TableById(job.table_id);
+  if (table != nullptr) RETURN_IF_ERROR(services.cluster_map.CheckMayMove(*table, job.tablet));
   job.why = "asked by " + ctx.session.user_name;
   const ClusterTelling telling(ctx.host);
   Result<uint64_t> number = services.move_jobs.Order(ctx.store(), std::move(job));

@@ -201,6 +201,12 @@ std::optional<TaskProgress> ScatterTask::TakeOnly(TaskContext& context,
 }
 
 TaskProgress ScatterTask::Wait(TaskContext& context) {
+  Store& store = host_.store();
+  if (store.TableById(table_id_) == nullptr &&
+      store.engine().FindFrozenById(table_id_) == nullptr) {
+    Fail(context, "NOTABLE table " + Quote(table_name_) + " was dropped while this went on");
+    return TaskProgress::kDone;
+  }
   const int64_t now = host_.clock().MonotonicMicros();
   if (waits_since_micros_ == 0) waits_since_micros_ = now;
   if (now - waits_since_micros_ < host_.services().config.cluster_wait * 1000)

@@ -2,6 +2,7 @@
 #include "commands/replies/row_sample.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -79,7 +80,11 @@ std::vector<std::string> SplitPoints(std::vector<SamplePoint> points, uint64_t p
     bytes_before += bytes;
     if (i == 0 || place < end_of(part)) continue;
     rows.push_back(std::move(points[i].row));
-    while (part < parts && place >= end_of(part)) ++part;
+    if (bytes_total <= 0) break;
+    // The first one that ends behind it. There may be very many.
+    const double passed = std::floor(place / bytes_total * static_cast<double>(parts));
+    if (passed >= static_cast<double>(parts)) break;
+    part = std::max(part, static_cast<uint64_t>(passed)) + 1;
   }
   return rows;
 }

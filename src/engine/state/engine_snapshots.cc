@@ -160,7 +160,12 @@ Status Engine::CopyTable(const DecodedOp& op) {
     copy = std::make_unique<TableCopy>(*source);
     (void)copy->Step(UINT64_MAX);
   }
+  // The copy may have to keep rows together that its source did not have to.
+  TableSchema told;
+  std::string_view told_bytes = definition.schema;
+  RETURN_IF_ERROR(DecodeTableSchema(&told_bytes, &told));
   TableSchema schema = source->schema();
+  schema.placement = told.placement;
   uint64_t tree_id = definition.tree_id_first;
   for (GroupSchema& group : schema.groups) group.tree_id = tree_id++;
   auto table = std::make_unique<Table>(op.id, std::string(op.first), std::string(op.second),
