@@ -78,13 +78,15 @@ class Planner {
   }
   bool HasRoom(uint64_t set, uint64_t bytes) const {
     const uint64_t limit = sets_.at(set)->maxmemory;
+    if (bytes > 0 && sets_.at(set)->refuses) return false;
     return limit == 0 || bytes_.at(set) + bytes <= limit / 100 * kFullPercent;
   }
   // The emptiest set that takes so much; of equal ones the first.
   std::optional<uint64_t> Emptiest(uint64_t but, uint64_t bytes) const {
     std::optional<uint64_t> best;
     for (const auto& [number, set] : sets_) {
-      if (number == but || set->draining || !Rests(number) || !HasRoom(number, bytes)) continue;
+      if (number == but || set->draining || set->refuses) continue;
+      if (!Rests(number) || !HasRoom(number, bytes)) continue;
       if (!best || bytes_.at(number) < bytes_.at(*best)) best = number;
     }
     return best;
@@ -144,7 +146,7 @@ class Planner {
     }
   }
 
-  // What takes most and least of those that can be told.
+  // What takes most, and least of what takes more, of those that can be told.
   struct Ends {
     uint64_t most{0};
     uint64_t least{0};
@@ -156,15 +158,18 @@ class Planner {
     Ends ends;
     uint64_t total = 0;
     size_t count = 0;
+    bool has_least = false;
     for (const auto& [number, set] : sets_) {
       if (set->draining || !(set->*is_known)) continue;
       const uint64_t share = shares.at(number);
       total += share;
       if (count == 0 || share > shares.at(ends.most)) ends.most = number;
-      if (count == 0 || share < shares.at(ends.least)) ends.least = number;
+      const bool is_less = !has_least || share < shares.at(ends.least);
+      if (!set->refuses && is_less) ends.least = number;
+      has_least = has_least || !set->refuses;
       ++count;
     }
-    ends.may = count > 1 && ends.most != ends.least;
+    ends.may = count > 1 && has_least && ends.most != ends.least;
     if (count > 0) ends.mean = total / count;
     return ends;
   }

@@ -43,6 +43,7 @@ struct BalanceInput {
     bool busy{false};       // its leader's loop has been for some seconds
     uint64_t loop{0};       // percent of a core that this takes
     bool has_loads{false};  // it answers, and what its tablets take is known
+    bool refuses{false};    // it had no room for a tablet not long ago: it gets none
   };
   struct Tablet {
     uint64_t table_id{0};

@@ -26,6 +26,9 @@
 
 namespace cellar {
 
+// How a set refuses a tablet that it has no room for, behind its name: the job that ends so has it.
+inline constexpr std::string_view kNoRoomWords{" has no room for it: "};
+
 // A tablet's rows on the way out.
 class MoveSource {
  public:

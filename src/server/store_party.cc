@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/assert.h"
@@ -208,6 +211,19 @@ std::string StoreParty::WhyKept(const MoveOut& move) const {
   return {};
 }
 
+// Of a small disk a sixteenth is enough. Where the system does not say what is free, the log does
+// once there is nothing.
+std::string StoreParty::WhyDiskIsFull() const {
+  constexpr uint64_t kFreeBytesMin{64 << 20};
+  const JournalStats stats = host_.store().journal().Stats();
+  if (!stats.log_ok || !stats.log_room_ok) return stats.log_error;
+  std::error_code error;
+  const std::filesystem::space_info space =
+      std::filesystem::space(host_.services().config.dir, error);
+  if (error || space.available >= std::min<uint64_t>(kFreeBytesMin, space.capacity / 16)) return {};
+  return fmt::format("its disk has {} bytes left of {}", space.available, space.capacity);
+}
+
 std::string StoreParty::WhyNoRoom() const {
   const auto limit = static_cast<uint64_t>(host_.services().config.maxmemory);
   const uint64_t used = host_.memory_used_bytes();
@@ -219,8 +235,9 @@ std::string StoreParty::WhyNoRoom() const {
   else if (!fits.ok())
     why = fits.text();
   else
-    return {};
-  return fmt::format("set {} has no room for it: {}", set(), why);
+    why = WhyDiskIsFull();
+  if (why.empty()) return {};
+  return fmt::format("set {}{}{}", set(), kNoRoomWords, why);
 }
 
 bool StoreParty::RowsAreHeld(uint64_t table_id) const {

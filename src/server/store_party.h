@@ -43,6 +43,7 @@ class StoreParty final : public MoveParty {
   bool OwnsPart(uint64_t table_id, const Tablet& tablet) const override;
   std::string WhyKept(const MoveOut& move) const override;
   std::string WhyNoRoom() const override;
+  std::string WhyDiskIsFull() const;
   bool RowsAreHeld(uint64_t table_id) const override;
   LogMark Mark() const override;
   int64_t stamp() const override;

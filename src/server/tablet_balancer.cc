@@ -172,7 +172,13 @@ BalanceInput TabletBalancer::MakeInput() {
     set.has_loads = asked->second.loads;
     for (const TabletSize& size : *asked->second.sizes) sizes_[{size.table_id, size.begin}] = size;
   }
+  const int64_t ms = store.now_micros() / 1000;
   for (const auto& [number, job] : services.move_jobs.All(store)) {
+    const bool had_no_room = job.state == MoveJob::State::kCancelled &&
+                             job.error.find(kNoRoomWords) != std::string::npos &&
+                             ms - job.ended_ms < kNoRoomMs;
+    if (const auto found = sets.find(job.to); had_no_room && found != sets.end())
+      found->second.refuses = true;
     if (job.ended()) continue;
     for (const uint64_t set : {job.from, job.to}) {
       const bool rests = set == job.from && job.state == MoveJob::State::kCancelling;
@@ -239,6 +245,8 @@ bool TabletBalancer::Order(const BalanceInput::Tablet& tablet, const BalanceStep
   job.from = tablet.set;
   job.to = step.to;
   job.why = step.reason;
+  const Table* const table = host_.store().TableById(tablet.table_id);
+  if (!host_.services().cluster_map.CheckMayMove(*table, tablet.tablet).ok()) return false;
   const Result<uint64_t> ordered = host_.services().move_jobs.Order(host_.store(), std::move(job));
   if (!ordered.ok())
     Log(LogSeverity::kVerbose, "A move is not ordered: " + ordered.status().text());

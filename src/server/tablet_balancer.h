@@ -41,6 +41,8 @@ class TabletBalancer {
   static constexpr int64_t kRoundMicros{5'000'000};
   static constexpr int64_t kHurryMicros{300'000};
   static constexpr int64_t kAnswerMicros{2'000'000};
+  // A set that had no room for a tablet gets none for so long.
+  static constexpr int64_t kNoRoomMs{600'000};
   // A set is busy once it has been for so long.
   static constexpr int64_t kBusyMicros{5'000'000};
   // And takes more than the others for long once it has for so long.
