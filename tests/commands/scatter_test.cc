@@ -208,6 +208,13 @@ class Cluster {
     REQUIRE_FALSE(reply.starts_with('-'));
     REQUIRE(entry.Say(words) == reply);
     for (const auto& set : calls.sets) REQUIRE(set->Say(words) == reply);
+    // An index is built in slices of time, and may not be at its end yet.
+    while (single.store->Sweep(1000)) {
+    }
+    for (const auto& set : calls.sets) {
+      while (set->store->Sweep(1000)) {
+      }
+    }
   }
   // Tablets of the table end there (encoded); whose they are is drawn.
   void Spread(const std::string& name, const std::set<std::string>& ends) {
