@@ -78,15 +78,17 @@ class Planner {
   }
   bool HasRoom(uint64_t set, uint64_t bytes) const {
     const uint64_t limit = sets_.at(set)->maxmemory;
-    if (bytes > 0 && sets_.at(set)->refuses) return false;
     return limit == 0 || bytes_.at(set) + bytes <= limit / 100 * kFullPercent;
+  }
+  // Whether a tablet may go there.
+  bool Takes(uint64_t set, uint64_t bytes) const {
+    return Rests(set) && !sets_.at(set)->refuses && HasRoom(set, bytes);
   }
   // The emptiest set that takes so much; of equal ones the first.
   std::optional<uint64_t> Emptiest(uint64_t but, uint64_t bytes) const {
     std::optional<uint64_t> best;
     for (const auto& [number, set] : sets_) {
-      if (number == but || set->draining || set->refuses) continue;
-      if (!Rests(number) || !HasRoom(number, bytes)) continue;
+      if (number == but || set->draining || !Takes(number, bytes)) continue;
       if (!best || bytes_.at(number) < bytes_.at(*best)) best = number;
     }
     return best;
@@ -146,31 +148,38 @@ class Planner {
     }
   }
 
-  // What takes most, and least of what takes more, of those that can be told.
+  // What has most and least of those that can be told; least, of those that tablets may go to.
   struct Ends {
     uint64_t most{0};
     uint64_t least{0};
     uint64_t mean{0};
-    bool may{false};  // there are two of them
+    bool may{false};  // they are two
   };
-  // `is_known`: of whom.
+  // `is_known`: of whom. A set that refuses tablets is one of them only if it has more than the
+  // others: with less it would make all others look as if they had too much, and get nothing.
   Ends EndsOf(const std::map<uint64_t, uint64_t>& shares, bool BalanceInput::Set::*is_known) const {
     Ends ends;
     uint64_t total = 0;
-    size_t count = 0;
-    bool has_least = false;
-    for (const auto& [number, set] : sets_) {
-      if (set->draining || !(set->*is_known)) continue;
+    uint64_t count = 0;
+    const auto add = [&](uint64_t number) {
       const uint64_t share = shares.at(number);
       total += share;
-      if (count == 0 || share > shares.at(ends.most)) ends.most = number;
-      const bool is_less = !has_least || share < shares.at(ends.least);
-      if (!set->refuses && is_less) ends.least = number;
-      has_least = has_least || !set->refuses;
-      ++count;
+      if (count++ == 0 || share > shares.at(ends.most)) ends.most = number;
+    };
+    const auto is_of = [&](const BalanceInput::Set& set, bool refuses) {
+      return !set.draining && set.*is_known && set.refuses == refuses;
+    };
+    for (const auto& [number, set] : sets_) {
+      if (!is_of(*set, false)) continue;
+      if (count == 0 || shares.at(number) < shares.at(ends.least)) ends.least = number;
+      add(number);
     }
-    ends.may = count > 1 && has_least && ends.most != ends.least;
-    if (count > 0) ends.mean = total / count;
+    if (count == 0) return ends;
+    const uint64_t mean_of_others = total / count;
+    for (const auto& [number, set] : sets_)
+      if (is_of(*set, true) && shares.at(number) > mean_of_others) add(number);
+    ends.may = ends.most != ends.least;
+    ends.mean = total / count;
     return ends;
   }
 
@@ -367,8 +376,8 @@ class Planner {
     const size_t stays = moved == i ? i + 1 : i;
     for (const auto& [it, other] : {std::pair{moved, stays}, std::pair{stays, moved}}) {
       const uint64_t to = At(other).set;
-      const bool may = MayMove(it) && Rests(to) && HasRoom(to, At(it).bytes) &&
-                       StaysEven(At(it).set, to, At(it).bytes);
+      const bool may =
+          MayMove(it) && Takes(to, At(it).bytes) && StaysEven(At(it).set, to, At(it).bytes);
       if (!may) continue;
       Move(it, to, "to become one with its neighbour: " + WhyOne(i, has));
       return true;

@@ -128,6 +128,57 @@ TEST_CASE("a full set is relieved, and none is filled", "[balance]") {
   CHECK(BytesOf(input)[1] <= 17 * kMega);
 }
 
+TEST_CASE("a set that had no room gets nothing, and all else goes on", "[balance]") {
+  for (int seed = 1; seed <= 300; ++seed) {
+    std::mt19937_64 rng(static_cast<uint64_t>(seed));
+    BalanceInput input;
+    const uint64_t sets = 3 + rng() % 4;
+    for (uint64_t set = 0; set < sets; ++set) {
+      input.sets.push_back(SetOf(set, set > 1 && rng() % 8 == 0));
+      input.sets.back().busy = true;
+      input.sets.back().loop = rng() % 100;
+      input.hot_for_long.insert(set);
+    }
+    const uint64_t full = rng() % sets;
+    input.sets[full].refuses = true;
+    for (uint64_t i = 0, tablets = 1 + rng() % 60; i < tablets; ++i) {
+      input.tablets.push_back(
+          TabletAt(1 + rng() % 4, std::to_string(1000 + i), rng() % sets, rng() % (200 * kMega)));
+      input.tablets.back().load = rng() % 100;
+      input.tablets.back().quiet = rng() % 2 == 0;
+      if (rng() % 8 == 0) input.tablets.back().bytes = 0;
+    }
+    input.moves_max = 1 + rng() % 3;
+    INFO("seed " << seed << ", set " << full << " of " << sets);
+    for (int round = 0; round < 40; ++round) {
+      for (const BalanceStep& step : PlanBalance(input)) {
+        if (step.kind != BalanceStep::Kind::kMove) continue;
+        CHECK(step.to != full);
+        input.tablets[step.tablet].set = input.tablets[step.tablet].to = step.to;
+      }
+    }
+  }
+  // It is empty, and the others are as even as they can be: nothing moves and nothing is split.
+  BalanceInput input;
+  input.sets = {SetOf(0), SetOf(1), SetOf(2)};
+  input.tablets = {TabletAt(1, "a", 0, 100 * kMega), TabletAt(1, "b", 0, 100 * kMega),
+                   TabletAt(1, "c", 2, 100 * kMega), TabletAt(1, "d", 2, 100 * kMega),
+                   TabletAt(1, "e", 0, 100 * kMega), TabletAt(1, "f", 2, 100 * kMega)};
+  CHECK_FALSE(PlanBalance(input).empty());
+  input.sets[1].refuses = true;
+  CHECK(PlanBalance(input).empty());
+  // It has too much: that goes to the others.
+  for (auto& tablet : input.tablets) tablet.set = tablet.to = 1;
+  const std::vector<BalanceStep> steps = PlanBalance(input);
+  REQUIRE_FALSE(steps.empty());
+  CHECK(steps[0].kind == BalanceStep::Kind::kMove);
+  (void)Settle(&input, 50);
+  CHECK(BytesOf(input)[1] <= 200 * kMega);
+  // All refuse.
+  for (auto& set : input.sets) set.refuses = true;
+  CHECK(PlanBalance(input).empty());
+}
+
 TEST_CASE("little is left alone", "[balance]") {
   BalanceInput input;
   input.sets = {SetOf(0), SetOf(1), SetOf(2)};

@@ -321,6 +321,33 @@ class Schemas(SetsCase):
 class Several(SetsCase):
     """What goes over all sets replies what one server with the same rows does."""
 
+    def test_a_table_that_is_dropped_meanwhile(self):
+        """What goes over all sets then says so, and does not wait for somebody to have its rows."""
+        self.cluster(3, cluster_wait=60_000)
+        director = self.sets[0][0]
+        told, stop = set(), threading.Event()
+
+        def read(member):
+            client = redis.Redis(port=member.port)
+            while not stop.is_set():
+                for words in ("CSCAN t 0 COUNT 100", "CCOUNT t", "CAGG t REDUCE COUNT f:x", "TABLE SAMPLE t 3", "CEXPLAIN CSCAN t 0"):
+                    try:
+                        client.execute_command(*words.split())
+                    except redis.ResponseError as error:
+                        told.add(str(error).split()[0])
+        threads = [self.beside(lambda member=member: read(member)) for member in self.everyone]
+        for _ in range(60):
+            director.run("TABLE CREATE t SPLIT AT 3 g n t FAMILY f")
+            pipe = director.redis.pipeline(transaction=False)
+            for number in range(40):
+                pipe.execute_command("CPUT", "t", f"{chr(97 + number % 26)}{number}", "f:x", "v")
+            pipe.execute()
+            director.run("TABLE DROP t")
+        stop.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual({"NOTABLE"}, told)
+
     def test_clients_that_hang_up(self):
         """In the middle of what goes over all sets: nothing stays under way, and nothing is lost."""
         self.cluster(3)
