@@ -384,7 +384,8 @@ class Several(SetsCase):
         row = next(row for row in "kp" if held[row] != held["a"])
         reads = {"CCOUNT": (f"CCOUNT t {slow}", f"CCOUNT t PREFIX {row} {slow}"),
                  "CAGG": (f"CAGG t BY KEY 1 REDUCE COUNT f:x {slow}", f"CAGG t PREFIX {row} BY KEY 1 REDUCE COUNT f:x {slow}"),
-                 "CSCAN": (f"CSCAN t 0 COUNT 100000 {slow}", f"CSCAN t 0 COUNT 100000 PREFIX {row} {slow}")}
+                 "CSCAN": (f"CSCAN t 0 COUNT 100000 {slow}", f"CSCAN t 0 COUNT 100000 PREFIX {row} {slow}"),
+                 "CEXPLAIN": (f"CEXPLAIN CCOUNT t {slow} ANALYZE", f"CEXPLAIN CCOUNT t PREFIX {row} {slow} ANALYZE")}
 
         def under_way(command):
             """At the owners, on behalf of clients of the entry."""

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "commands/cluster/scatter_task.h"
@@ -59,10 +60,15 @@ class ScatterSample final : public ScatterParts {
 // `sets` that of each.
 class ScatterExplain final : public ScatterParts {
  public:
-  using ScatterParts::ScatterParts;
+  ScatterExplain(const CommandContext& ctx, const Table& table, KeyRangeSet rows)
+      : ScatterParts(ctx, table, std::move(rows)), first_byte_(ctx.reply.resp3() ? '%' : '*') {}
+
+  char FirstByte() const override { return first_byte_; }
 
  private:
   bool Reply(TaskContext& context, const std::vector<Answer>& answers) override;
+
+  const char first_byte_;
 };
 
 }  // namespace cellar

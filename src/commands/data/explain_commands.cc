@@ -39,8 +39,9 @@ namespace {
 class ExplainRun {
  public:
   ExplainRun(const Explained& read, ScanExplained explained, std::vector<std::string> notes,
-             Clock& clock)
+             Clock& clock, bool is_resp3)
       : name_(read.name),
+        first_byte_(is_resp3 ? '%' : '*'),
         rows_max_(read.rows_max),
         cells_max_(read.cells_max),
         rows_alone_(!read.request.rows.cells_wanted),
@@ -51,6 +52,7 @@ class ExplainRun {
         begin_micros_(clock.MonotonicMicros()) {}
 
   void Detach() { scan_->Detach(); }
+  char FirstByte() const { return first_byte_; }
 
   // Reads as far as the command would. True when that is done.
   bool Pull(uint64_t cells) {
@@ -142,6 +144,7 @@ class ExplainRun {
   }
 
   std::string_view name_;  // of kReaders
+  char first_byte_;
   uint64_t rows_max_;
   uint64_t cells_max_;
   bool rows_alone_;
@@ -212,7 +215,8 @@ void CmdCExplain(CommandContext& ctx) {
   std::vector<std::string> notes = ReadNotes(table->schema(), rows, read.request.cells);
   NoteScan(*table, *explained->scan, &notes);
   notes.insert(notes.end(), read.notes.begin(), read.notes.end());
-  ExplainRun run(read, *std::move(explained), std::move(notes), ctx.host.clock());
+  ExplainRun run(read, *std::move(explained), std::move(notes), ctx.host.clock(),
+                 ctx.reply.resp3());
   if (!analyze) return run.ReplyPlan(ctx.reply, 0);
   RunInSlices(ctx, std::move(run), table->last_lsn());
 }

@@ -37,6 +37,7 @@ struct NearRead {
   bool Pull(uint64_t cells) { return search->Step(cells); }
   void Detach() { search->Detach(); }
   void Reply(ReplyWriter& reply) const { ReplyPlace(reply, search->place(), form); }
+  char FirstByte() const { return 0; }  // a row, or null
 };
 
 }  // namespace

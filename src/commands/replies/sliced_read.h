@@ -5,6 +5,7 @@
 //   bool Pull(uint64_t cells)          examines about so many cells; true: it has ended
 //   void Detach()                      goes over to snapshots, before anything else runs
 //   void Reply(ReplyWriter& reply)     when it has ended
+//   char FirstByte() const             as Task::FirstByte
 #pragma once
 
 #include <memory>
@@ -31,6 +32,7 @@ class SlicedRead final : public Task {
     context.depends_on = depends_on_;
     return TaskProgress::kDone;
   }
+  char FirstByte() const override { return read_.FirstByte(); }
 
  private:
   Read read_;
