@@ -5,6 +5,7 @@
 // and for the arguments of generic commands, where Redis is strict.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -48,32 +49,37 @@ inline uint16_t TwoDigits(uint32_t value) {
   return LoadLittleEndian<uint16_t>(kDigitPairs + 2 * value);
 }
 
-// Writes `value` to `to`, which has room for kDecimalBytesMax bytes; returns the end.
+// The eight digits of `value`, which is below 10^8, a byte each (0 to 9), the first one lowest. It
+// is halved in lanes of one number: into fours, twos, ones. 10486 / 2^20 is a hundredth of what is
+// below 10^4, 103 / 2^10 a tenth of what is below 100. P. Khuong, "How to print integers really
+// fast".
+inline uint64_t EightDigits(uint32_t value) {
+  const uint64_t high = value / 10'000;
+  const uint64_t fours = high | (value - high * 10'000) << 32;
+  const uint64_t hundreds = ((fours * 10486) >> 20) & 0x0000007f0000007f;
+  const uint64_t twos = hundreds | (fours - hundreds * 100) << 16;
+  const uint64_t tens = ((twos * 103) >> 10) & 0x000f000f000f000f;
+  return tens | (twos - tens * 10) << 8;
+}
+
+// Writes `value` to `to`, which has room for kDecimalBytesMax bytes, of which some behind the text
+// may be written too; returns the end of the text.
 inline char* EncodeDecimal(char* to, uint64_t value) {
+  constexpr uint64_t kEightDigits{100'000'000};
+  constexpr uint64_t kAscii{0x3030303030303030};
   if (value < 10) {
     *to = static_cast<char>('0' + value);
     return to + 1;
   }
-  if (value < 100) {
-    std::memcpy(to, kDigitPairs + 2 * value, 2);
-    return to + 2;
+  if (value >= kEightDigits) {
+    to = EncodeDecimal(to, value / kEightDigits);
+    StoreLittleEndian(to, EightDigits(static_cast<uint32_t>(value % kEightDigits)) + kAscii);
+    return to + 8;
   }
-  char digits[kDecimalBytesMax];
-  char* at = digits + sizeof(digits);
-  while (value >= 100) {
-    at -= 2;
-    std::memcpy(at, kDigitPairs + 2 * (value % 100), 2);
-    value /= 100;
-  }
-  if (value >= 10) {
-    at -= 2;
-    std::memcpy(at, kDigitPairs + 2 * value, 2);
-  } else {
-    *--at = static_cast<char>('0' + value);
-  }
-  const auto size = static_cast<size_t>(digits + sizeof(digits) - at);
-  std::memcpy(to, at, size);
-  return to + size;
+  const uint64_t digits = EightDigits(static_cast<uint32_t>(value));
+  const int leading_bits = std::countr_zero(digits | uint64_t{1} << 56) & ~7;  // zeros' bytes
+  StoreLittleEndian(to, (digits + kAscii) >> leading_bits);
+  return to + 8 - leading_bits / 8;
 }
 inline char* EncodeDecimal(char* to, int64_t value) {
   if (value >= 0) return EncodeDecimal(to, static_cast<uint64_t>(value));

@@ -53,9 +53,13 @@ class ReplyWriter {
   void Error(std::string_view text) { Line('-', text); }
 
   void Integer(int64_t value) {
-    char* to = buffer_->Reserve(kHeaderBytesMax);
+    buffer_->CommitTo(EncodeInteger(buffer_->Reserve(kIntegerBytesMax), value));
+  }
+  // As EncodeBulk, of an integer.
+  static constexpr size_t kIntegerBytesMax{kDecimalBytesMax + 3};
+  static char* EncodeInteger(char* to, int64_t value) {
     *to = ':';
-    FinishHeader(EncodeDecimal(to + 1, value));
+    return EncodeBulkEnd(EncodeDecimal(to + 1, value));
   }
   // An unsigned number: an integer while it fits one, else BigNumber.
   void Unsigned(uint64_t value);

@@ -800,10 +800,11 @@ class RetentionTest(WireTest):
         self.read("CROW t r COLUMNS 1 a", M(("a:0", "ageless"), ("a:x", "now"), ("a:y", "old")))
         self.write("DEBUG SET-TIME 1010000000")
         self.read("CROW t r COLUMNS 1 a", M(("a:0", "ageless")))
-        self.read("TABLE INFO t", M(
-            ("key", "bytes"), ("families", ["a", "f", "v"]), ("groups", ["default"]),
-            ("indexes", []), ("rows", 1), ("cells", 3),
-            ("memory", self.call("TABLE INFO t")[13])))
+        # The memory goes with the cells that nobody sees any more, whenever the sweeper comes.
+        *told, _, memory = self.call("TABLE INFO t")
+        self.assertEqual([b"key", b"bytes", b"families", [b"a", b"f", b"v"], b"groups", [b"default"],
+                          b"indexes", [], b"rows", 1, b"cells", 3], told)
+        self.assertGreater(memory, 0)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <functional>
+#include <random>
 #include <string>
 
 namespace cellar {
@@ -75,6 +76,23 @@ TEST_CASE("Decimals of the wire are strict", "[resp]") {
     char text[kDecimalBytesMax];
     REQUIRE(std::string(text, EncodeDecimal(text, good)) == std::to_string(good));
   }
+}
+
+TEST_CASE("Decimals of every length", "[resp]") {
+  const auto check = [](uint64_t value) {
+    char text[kDecimalBytesMax];
+    REQUIRE(std::string(text, EncodeDecimal(text, value)) == std::to_string(value));
+  };
+  uint64_t power = 1;
+  for (size_t digits = 1; digits <= kDecimalBytesMax; ++digits, power *= 10)
+    for (const uint64_t value : {power - 1, power, power + 1}) check(value);
+  std::mt19937_64 rng(1);
+  for (int bits = 0; bits < 64; ++bits) {
+    check((uint64_t{1} << bits) - 1);
+    check(uint64_t{1} << bits);
+    for (int i = 0; i < 1000; ++i) check(rng() >> bits);
+  }
+  check(UINT64_MAX);
 }
 
 }  // namespace reply_writer_test

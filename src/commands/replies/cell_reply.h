@@ -31,6 +31,7 @@ void ReplyTypedValue(ReplyWriter& reply, ValueType type, std::string_view stored
 CELLAR_INLINE void ReplyValue(ReplyWriter& reply, ValueType type, std::string_view stored) {
   if (IsTextType(type)) [[likely]]
     return reply.Bulk(stored);
+  if (IsSignedType(type)) return reply.Integer(LoadShortSigned(stored));
   ReplyTypedValue(reply, type, stored);
 }
 
@@ -64,6 +65,13 @@ CELLAR_INLINE void ReplyCell(ReplyWriter& reply, std::string_view family,
                               ReplyWriter::BulkBytesMax(stored.size()));
     to = EncodeColumn(to, family, qualifier);
     return buffer.CommitTo(ReplyWriter::EncodeBulk(to, stored));
+  }
+  if (IsSignedType(type)) [[likely]] {
+    OutputBuffer& buffer = reply.buffer();
+    char* const to =
+        buffer.Reserve(ColumnBytesMax(family, qualifier) + ReplyWriter::kIntegerBytesMax);
+    return buffer.CommitTo(
+        ReplyWriter::EncodeInteger(EncodeColumn(to, family, qualifier), LoadShortSigned(stored)));
   }
   ReplyColumn(reply, family, qualifier);
   ReplyTypedValue(reply, type, stored);

@@ -112,7 +112,7 @@ CELLAR_INLINE bool ScanRun::TakeCell() {
     }
     row_.Add(reply_, *scan_);
     ++cells_;
-    if (reply_.bytes() > options_.page_bytes_max && SplitsRow()) [[unlikely]]
+    if (SplitsRow() && reply_.bytes() > options_.page_bytes_max) [[unlikely]]
       options_.cells_max = cells_;
   }
   // Also behind versions that are not shown, so that the next call does not begin with them.
@@ -179,7 +179,9 @@ void ScanRun::RecordHeat() {
 bool ScanRun::PullCells(uint64_t cells) {
   scan_->SetBudget(cells);
   const size_t slice_end = cells == kUnlimited ? SIZE_MAX : reply_.bytes() + kSliceReplyBytes;
-  while (reply_.bytes() < slice_end) {
+  // One limit to compare with at each step.
+  const size_t looks_behind = std::min(slice_end - 1, options_.page_bytes_max);
+  for (;;) {
     switch (scan_->Next()) {
       case ScanStep::kRow:
         if (!TakeRow()) return true;
@@ -193,10 +195,11 @@ bool ScanRun::PullCells(uint64_t cells) {
       case ScanStep::kEnd:
         return true;
     }
-    if (reply_.bytes() > options_.page_bytes_max && EndPage()) [[unlikely]]
-      return true;
+    if (reply_.bytes() <= looks_behind) [[likely]]
+      continue;
+    if (reply_.bytes() > options_.page_bytes_max && EndPage()) return true;
+    if (reply_.bytes() >= slice_end) return false;
   }
-  return false;
 }
 
 // From here on others may write. A pinned view is held, the scan moves to snapshots, the reply into

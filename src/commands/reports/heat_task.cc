@@ -11,7 +11,6 @@
 
 #include "base/assert.h"
 #include "base/coding.h"
-#include "base/inline.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/session/task.h"
@@ -38,17 +37,6 @@ struct Metric {
 constexpr Metric kMetrics[] = {
     {"reads", HeatMetric::kReads}, {"writes", HeatMetric::kWrites}, {"bytes", HeatMetric::kBytes}};
 
-// As EncodeDecimal, which is made for long numbers; most of these have up to four digits.
-CELLAR_INLINE char* EncodeCount(char* to, uint64_t count) {
-  if (count >= 10'000) return EncodeDecimal(to, count);
-  const auto high = static_cast<uint32_t>(count) / 100;
-  const auto low = static_cast<uint32_t>(count) % 100;
-  if (high == 0) return EncodeDecimal(to, uint64_t{low});
-  to = EncodeDecimal(to, uint64_t{high});
-  StoreLittleEndian(to, TwoDigits(low));
-  return to + 2;
-}
-
 void ReplyStep(ReplyWriter& reply, const HeatReport& report, size_t step, HeatMetric metric) {
   constexpr std::string_view kZero{":0\r\n"};
   const size_t ranges = report.keys.size();
@@ -61,7 +49,7 @@ void ReplyStep(ReplyWriter& reply, const HeatReport& report, size_t step, HeatMe
       *to++ = ':';
       // Nothing that is counted is below zero; llround took a seventh of HEAT's time.
       // NOLINTNEXTLINE(bugprone-incorrect-roundings)
-      to = EncodeCount(to, static_cast<uint64_t>(count + 0.5));
+      to = EncodeDecimal(to, static_cast<uint64_t>(count + 0.5));
       StoreLittleEndian(to, uint16_t{0x0a0d});
       to += 2;
     }

@@ -194,7 +194,7 @@ TypedValue DecodeValue(ValueType type, std::string_view stored) {
   TypedValue value;
   value.type = type;
   if (IsSignedType(type)) {
-    value.signed_integer = static_cast<int64_t>(LoadInteger(type, stored));
+    value.signed_integer = LoadShortSigned(stored);
   } else if (IsUnsignedType(type)) {
     value.unsigned_integer = LoadShort(stored);
   } else if (type == ValueType::kF64) {

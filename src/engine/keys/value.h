@@ -115,17 +115,23 @@ CELLAR_INLINE uint64_t LoadShort(std::string_view stored) {
     const uint64_t high = LoadLittleEndian<uint32_t>(stored.data() + stored.size() - 4);
     return low | high << (8 * (stored.size() - 4));
   }
-  uint64_t bits = 0;
-  for (size_t i = stored.size(); i > 0; --i) bits = bits << 8 | static_cast<uint8_t>(stored[i - 1]);
-  return bits;
+  if (stored.empty()) return 0;
+  // The first, the last and the one in between, of which two may be the same.
+  const auto byte_at = [&](size_t i) {
+    return uint64_t{static_cast<uint8_t>(stored[i])} << (8 * i);
+  };
+  return byte_at(0) | byte_at(stored.size() / 2) | byte_at(stored.size() - 1);
+}
+// The same in two's complement.
+CELLAR_INLINE int64_t LoadShortSigned(std::string_view stored) {
+  if (stored.empty()) return 0;
+  const size_t spare = 64 - 8 * stored.size();
+  return static_cast<int64_t>(LoadShort(stored) << spare) >> spare;  // extends the sign
 }
 // The integer behind a stored form. REQUIRES: IsIntegerType(type).
 CELLAR_INLINE int128_t LoadInteger(ValueType type, std::string_view stored) {
-  const uint64_t bits = LoadShort(stored);
-  if (IsUnsignedType(type)) return static_cast<int128_t>(bits);
-  if (stored.empty()) return 0;
-  const size_t spare = 64 - 8 * stored.size();
-  return static_cast<int64_t>(bits << spare) >> spare;  // extends the sign
+  if (IsUnsignedType(type)) return static_cast<int128_t>(LoadShort(stored));
+  return LoadShortSigned(stored);
 }
 // The smallest and largest number of an integer type.
 int128_t IntegerTypeMin(ValueType type);
