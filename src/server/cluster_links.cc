@@ -96,8 +96,8 @@ class ClusterLinks::Up final : public PeerHandler {
   }
   void Fail(std::string_view why) {
     if (dead_) return;
-    Log(LogSeverity::kVerbose,
-        fmt::format("Link to the cluster by {}:{}: {}", address_.host, address_.port, why));
+    links_.failure_ = fmt::format("{}:{}: {}", address_.host, address_.port, why);
+    Log(LogSeverity::kVerbose, "Link to the cluster by " + links_.failure_);
     Drop();
     dead_ = true;
   }
@@ -170,6 +170,7 @@ class ClusterLinks::Up final : public PeerHandler {
       return body.empty();
     }
     is_told_ = true;
+    links_.failure_.clear();
     return body.empty() || ReadNumber(body, &links_.host_.services().cluster_view.map_heard);
   }
   void Release(uint64_t number) {
@@ -756,6 +757,7 @@ void ClusterLinks::OnTick() {
     up_.reset();
     return;
   }
+  TellWhyAlone();
   if (up_ != nullptr) {
     up_->OnTick(stood_still);
     up_->ReportIfDue();

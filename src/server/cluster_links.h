@@ -120,6 +120,8 @@ class ClusterLinks final : public DirectorDesk,
   void NoteRemoved(uint64_t number);
   // Those that the directory has, and the cluster no more.
   void DropRemoved();
+  // A set that is to join, and hears of no cluster, says so in the log.
+  void TellWhyAlone();
   // --- what the director says
   void TakeSchemaOrder(std::string_view body);
   void TakeUsers(std::string text);
@@ -152,6 +154,8 @@ class ClusterLinks final : public DirectorDesk,
   std::optional<NodeAddress> elsewhere_;
   size_t next_candidate_{0};
   int64_t redial_micros_{0};
+  std::string failure_;      // why there is no link to the director
+  int64_t alone_micros_{0};  // when TellWhyAlone says it next
   int64_t directory_micros_{0};
   int64_t forget_micros_{0};
   int64_t tick_micros_{0};

@@ -172,6 +172,20 @@ void ClusterLinks::PutSet(ClusterSet set) {
   if (host_.services().cluster_view.sets.Put(std::move(set))) ++directory_version_;
 }
 
+// So long a set looks for its cluster without a word, which may be starting as well; and so often
+// it says that it finds none.
+static constexpr int64_t kAlonePatienceMicros{5'000'000};
+static constexpr int64_t kAloneEveryMicros{60'000'000};
+
+void ClusterLinks::TellWhyAlone() {
+  if (in_cluster() || failure_.empty() || alone_micros_ == 0) {
+    alone_micros_ = now() + kAlonePatienceMicros;
+  } else if (now() >= alone_micros_) {
+    alone_micros_ = now() + kAloneEveryMicros;
+    Log(LogSeverity::kWarning, "cluster-join: no cluster is found: " + failure_);
+  }
+}
+
 // Those that every set has, and that no set is to be told when it comes back.
 void ClusterLinks::ForgetChanges() {
   Store& store = host_.store();

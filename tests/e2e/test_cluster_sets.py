@@ -12,7 +12,7 @@ import unittest
 
 import redis
 
-from cellar_server import ROOT
+from cellar_server import ROOT, free_port
 from cluster_sets import SetsCase, pairs
 
 sys.path.insert(0, os.path.join(ROOT, "tests"))
@@ -73,6 +73,17 @@ class Joining(SetsCase):
         second.run("DEL mine")
         self.wait_until(lambda: "tables that were dropped" in first[0].refusal("CLUSTER", "ADMIT", name),
                         lambda: first[0].refusal("CLUSTER", "ADMIT", name))
+
+    def test_a_set_that_finds_no_cluster_says_so_in_its_log(self):
+        lone = self.new_set()[0]
+        nobody = free_port()
+        ways = {f"127.0.0.1:{lone.port}": "it is not the director", f"127.0.0.1:{nobody}": "connection refused"}
+        for where, why in ways.items():
+            members = self.new_set()
+            members[0].server.options["cluster-join"] = where
+            self.restart(members[0])
+            self.wait_until(lambda told=members[0], said=f"cluster-join: no cluster is found: {where}: {why}": said in told.server.log(),
+                            lambda told=members[0]: told.server.log()[-1500:])
 
     def test_of_a_table_of_another_set_no_figures_are_told(self):
         self.cluster(2)
