@@ -106,7 +106,7 @@ class ClusterBackupTest(SetsCase):
         self.wait_until(lambda: self.status(member)["state"] == "incrementing", lambda: self.status(member))
 
     def folders(self, name="new"):
-        return [os.path.join(self.new, f"{name}-{i}") for i in range(len(self.sets))]
+        return [os.path.join(self.new, name, f"set-{i}") for i in range(len(self.sets))]
 
     def recover(self, *more, source=None, name="new"):
         return tool("recover", source or self.backup, "--server", binary(), *more, "--sets", *self.folders(name))
