@@ -24,7 +24,18 @@ class MovesCase(SetsCase):
         return [pairs(each) for each in self.wait_leader(self.sets[0]).run("TABLET", "JOBS")]
 
     def move(self, row, to, table="t", member=None, wait=20_000):
-        return (member or self.any()).run("TABLET", "MOVE", table, row, "TO", to, "WAIT", wait)
+        """Once both sets have the schema that it goes by: until then the answer is TRYAGAIN."""
+        told = []
+
+        def is_told():
+            try:
+                told.append((member or self.any()).run("TABLET", "MOVE", table, row, "TO", to, "WAIT", wait))
+            except redis.ResponseError as error:
+                if "has not taken schema change" not in str(error):
+                    raise
+            return told
+        self.wait_until(is_told, "a set has not taken the schema")
+        return told[0]
 
     def wait_stopped(self, member):
         """It has stopped itself, as DEBUG CLUSTER STOP-AT says."""

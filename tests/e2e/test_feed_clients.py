@@ -117,6 +117,8 @@ class ConsumerTest(CellarTest):
         client = as_sent(self.server.client())
         client.execute_command("TABLE", "CREATE", table, "FAMILY", "f")
         client.execute_command("FEED", "CREATE", "links", "ON", 1, table)
+        self.addCleanup(client.execute_command, "FEED", "DROP", "links")
+        self.server.settle()  # another program reads it
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         path = os.path.join(directory.name, "consumer")
@@ -143,6 +145,7 @@ class ConsumerTest(CellarTest):
         # Each entry at least once, in order but for what comes again after a start.
         model, last = FeedModel(), (0, 0)
         for line in lines:
+            self.assertTrue(line.startswith("{"), line)
             entry = json.loads(line)
             id = entry["id"]
             at = tuple(map(int, id.split("-")))
@@ -152,7 +155,6 @@ class ConsumerTest(CellarTest):
                 last = at
         self.assertEqual(1 + written, model.applied, f"seed {seed}")
         self.assertEqual(table_cells(client, table), model.cells(table), f"seed {seed}")
-        client.execute_command("FEED", "DROP", "links")
 
     def wait_for(self, path, value):
         def written():
