@@ -79,7 +79,7 @@ class Node:
 
 class ReplicaTest(unittest.TestCase):
     def wait_until(self, condition, what, pause=0.01):
-        wait_until(condition, what, pause)
+        return wait_until(condition, what, pause)
 
     def assert_copied(self, leader, *followers):
         """They have all that the leader has, and nothing else."""

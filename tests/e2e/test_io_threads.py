@@ -69,6 +69,7 @@ class ThreadsTest(CellarTest):
         """A number of INFO."""
         return int(self.redis.info("everything")[name])
 
+    @not_on_a_follower("other nodes are clients too")
     def test_connections_are_spread_evenly_and_info_counts_them(self):
         """As many of each thread, whoever comes and goes."""
         sockets = [self.server.connect() for _ in range(200)]

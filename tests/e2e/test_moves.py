@@ -206,7 +206,8 @@ class Moving(MovesCase):
         self.wait_until(lambda: self.jobs()[0]["state"] == "cancelled", self.jobs)
         self.assertRegex(self.jobs()[0]["error"], rf"no progress for \d+ s: {text}")
         self.wait_until(lambda: director.info("cluster")["cluster_jobs_running"] == 0, self.jobs)
-        told = [event for event in director.run("CLUSTER EVENTS") if event[1] == f"job {number} is cancelled"]
+        told = self.wait_until(lambda: [event for event in director.run("CLUSTER EVENTS") if event[1] == f"job {number} is cancelled"],
+                               lambda: director.run("CLUSTER EVENTS"))
         self.assertRegex(told[0][2], text)
         other.run("CONFIG SET maxmemory 0")
         director.run("DEBUG CLUSTER JOB-PATIENCE 60000")
