@@ -45,6 +45,12 @@ bool AsksForState(const CommandEntry& command) {
   }
 }
 
+// Of these, what no other node asks of one that has just begun, which must let them in before it
+// hears of a leader.
+bool AsksForData(const CommandEntry& command) {
+  return command.Is(CommandRole::kSelect) || command.Is(CommandRole::kDigest);
+}
+
 // Of the commands that EXEC is about to run, the first one that each node answers for itself.
 const CommandEntry* FirstOfNode(const TransactionState& transaction) {
   for (const QueuedCommand& queued : transaction.queue) {
@@ -445,8 +451,8 @@ bool CommandLinks::Lags(Session& session, const CommandEntry& command, Doing doi
       !(doing.reads || AsksForState(command)))
     return false;
   const bool in_feeds = doing.reads && ReadsFeeds(session, command);
-  if (!(doing.reads ? IsBehind(ClientOf(session), in_feeds)
-                    : HasSeenMore(ClientOf(session), false)))
+  if (!(doing.reads || AsksForData(command) ? IsBehind(ClientOf(session), in_feeds)
+                                            : HasSeenMore(ClientOf(session), false)))
     return false;
   PassedClient* const client = MakeClient(connection);
   const auto late = [&] { return LateText(*client, kOwnSet, {.writes = false, .reads = true}); };

@@ -775,16 +775,19 @@ class PassedOn(AnyNodeCase):
             self.assertEqual("OK", follower.run("TABLE", "CREATE", table, "FAMILY", "f"))
             self.assertEqual("v", follower.run("CGET", "t", row, "f:x"))
             self.assertIn(table, follower.run("TABLE LIST"))
+            self.assertEqual("OK", follower.run(f"KEYSPACE CREATE k{number}"))
+            digest = follower.run("DEBUG DIGEST CLUSTER")
             follower.server.kill()
             for member in others:
                 member.server.process.send_signal(signal.SIGSTOP)
             follower.server.start()
             follower.connect()
             self.have_wait(follower)
-            links = [Link(follower.port) for _ in range(5)]
+            links = [Link(follower.port) for _ in range(7)]
             tracks = links[3].run(f"CLIENT TRACKING ON REDIRECT {links[4].run('CLIENT ID')[0]}")
             self.assertEqual([b"OK"], tracks)
-            for link, command in zip(links, (f"CGET t {row} f:x", "TABLE LIST", f"CCOUNT {table}", f"CGET t {row} f:x", "CSCAN t 0 COUNT 10")):
+            for link, command in zip(links, (f"CGET t {row} f:x", "TABLE LIST", f"CCOUNT {table}", f"CGET t {row} f:x", "CSCAN t 0 COUNT 10",
+                                            f"SELECT k{number}", "DEBUG DIGEST CLUSTER")):
                 link.send(command)
             stale = Link(follower.port)
             self.assertNotIn("CLUSTERDOWN", str(stale.run("READONLY", f"CGET t {row} f:x")[1]))
@@ -800,6 +803,7 @@ class PassedOn(AnyNodeCase):
             self.assertIn(table.encode(), got[1])
             self.assertEqual([0, b"v"], got[2:4])
             self.assertIn(row.encode(), [each[0] for each in got[4][1]])
+            self.assertEqual([b"OK", digest.encode()], got[5:])
             for link in links:
                 link.close()
             self.wait_leader(self.members)
