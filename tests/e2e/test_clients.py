@@ -6,6 +6,7 @@ blocks, passwords (of a second server, at CELLAR_AUTH_PORT), pub/sub.
 A client that is not installed is skipped and named; the npm ones are installed below build/npm.
 """
 
+import fcntl
 import os
 import pty
 import re
@@ -39,10 +40,13 @@ def install_npm_clients(test):
     """Puts the npm clients below build/npm; skips `test` if that cannot be done."""
     if shutil.which("npm") is None:
         test.skipTest("npm is not installed")
-    if all(os.path.isdir(os.path.join(NPM, "node_modules", name.split("@")[0])) for name in NPM_PACKAGES):
-        return
     os.makedirs(NPM, exist_ok=True)
-    done = run(["npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", NPM] + NPM_PACKAGES)
+    # Other files of tests want them as well: npm moves folders while it works.
+    with open(NPM + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if all(os.path.isdir(os.path.join(NPM, "node_modules", name.split("@")[0])) for name in NPM_PACKAGES):
+            return
+        done = run(["npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", NPM] + NPM_PACKAGES)
     if done.returncode != 0:
         test.skipTest("npm cannot reach its registry: " + done.stdout.strip().split("\n")[-1])
 
