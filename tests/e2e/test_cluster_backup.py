@@ -220,6 +220,11 @@ class BackupTest(ClusterBackupTest):
         self.assertIn("has 3 sets, and --sets names 2 folders", few.stderr)
         other = self.recover("--until", "CUT:1")
         self.assertIn(f"is a backup of CUT:{note['cut']}", other.stderr)
+        nowhere = tool("recover", self.backup, "--server", binary(), "--sets", "", "", "")
+        self.assertEqual(1, nowhere.returncode, nowhere.stderr)
+        inside = tool("recover", self.backup, "--server", binary(), "--sets", *[f"/dev/null/{i}" for i in range(3)])
+        self.assertEqual(1, inside.returncode, inside.stderr)
+        self.assertIn("cannot make /dev/null", inside.stderr)
         self.assertEqual(2, tool("recover", self.backup).returncode)
         self.assertEqual(2, tool("recover", "--sets", "a").returncode)
 

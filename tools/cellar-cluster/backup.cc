@@ -340,9 +340,9 @@ int RecoverCluster(const Options& options, const volatile bool* stopped) {
     const std::string folder = PartFolder(from, i);
     Tell(options, fmt::format("set {} of {}: {}", i, options.directories.size(), folder));
     const std::filesystem::path parent =
-        std::filesystem::absolute(options.directories[i]).parent_path();
+        std::filesystem::path(options.directories[i]).lexically_normal().parent_path();
     std::error_code error;
-    std::filesystem::create_directories(parent, error);
+    if (!parent.empty()) std::filesystem::create_directories(parent, error);
     if (error) return Fail(fmt::format("cannot make {}: {}", parent.string(), error.message()));
     std::string said;
     if (RunAndRead(RecoverWords(options, folder, *cut, options.directories[i]), &said) != 0)
