@@ -56,7 +56,7 @@ class ReplyWriter {
     buffer_->CommitTo(EncodeInteger(buffer_->Reserve(kIntegerBytesMax), value));
   }
   // As EncodeBulk, of an integer.
-  static constexpr size_t kIntegerBytesMax{kDecimalBytesMax + 3};
+  static constexpr size_t kIntegerBytesMax{kDecimalBytesMax + 3};  // its type and CRLF
   static char* EncodeInteger(char* to, int64_t value) {
     *to = ':';
     return EncodeBulkEnd(EncodeDecimal(to + 1, value));
@@ -148,7 +148,7 @@ class ReplyWriter {
   void Raw(std::string_view bytes) { buffer_->Append(bytes); }
 
  private:
-  static constexpr size_t kHeaderBytesMax{kDecimalBytesMax + 3};
+  static constexpr size_t kHeaderBytesMax{kIntegerBytesMax};  // of another type
 
   void FinishHeader(char* end) {
     *end++ = '\r';

@@ -10,13 +10,12 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/coding.h"
 #include "commands/session/host.h"
 #include "commands/session/services.h"
 #include "commands/session/task.h"
 #include "engine/table/table.h"
 #include "heat/heat_reading.h"
-#include "resp/decimal.h"
+#include "resp/reply_writer.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -27,8 +26,6 @@ constexpr size_t kNumbersAtOnce{64 * 1024};
 // Between two looks at the clock.
 constexpr size_t kSliceFrames{16};
 constexpr size_t kSliceSteps{16};
-
-constexpr size_t kIntegerBytesMax{kDecimalBytesMax + 3};  // ":" and CRLF
 
 struct Metric {
   std::string_view name;
@@ -41,17 +38,14 @@ void ReplyStep(ReplyWriter& reply, const HeatReport& report, size_t step, HeatMe
   constexpr std::string_view kZero{":0\r\n"};
   const size_t ranges = report.keys.size();
   reply.Array(ranges);
-  char* to = reply.buffer().Reserve(ranges * kIntegerBytesMax);
+  char* to = reply.buffer().Reserve(ranges * ReplyWriter::kIntegerBytesMax);
   CELLAR_ASSERT(step < report.steps.size());
   if (report.steps[step]) {
     CELLAR_ASSERT(report.steps[step]->ranges() == ranges);  // for which there is room
     for (const double count : report.steps[step]->of(metric)) {
-      *to++ = ':';
       // Nothing that is counted is below zero; llround took a seventh of HEAT's time.
       // NOLINTNEXTLINE(bugprone-incorrect-roundings)
-      to = EncodeDecimal(to, static_cast<uint64_t>(count + 0.5));
-      StoreLittleEndian(to, uint16_t{0x0a0d});
-      to += 2;
+      to = ReplyWriter::EncodeInteger(to, static_cast<int64_t>(count + 0.5));
     }
   } else {
     for (size_t i = 0; i < ranges; ++i) to = std::copy(kZero.begin(), kZero.end(), to);
