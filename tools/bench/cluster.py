@@ -5,9 +5,9 @@
 
 A set of two on this machine, of which the clients ask one time the leader (direct) and one time the other one, which
 passes everything on (cluster-reads leader). For CGET and CPUT, with 50 clients and one, the CPU time of both processes
-a command, as medians of --rounds turns taken alternately, and the ratio of the two; with 50 clients and a pipeline of
-16 of six times as many commands, since a turn of a tenth of a second tells a ratio only by a third. Bars: 1.7 with 50 clients; one
-client 3.3, with a pipeline of 16 2.5.
+a command, as medians of --rounds turns taken alternately, and the ratio of the two. Bars: 1.7 with 50 clients; one
+client 3.3, with a pipeline of 16 2.5. With 50 clients and a pipeline of 16 a turn has six times as many commands: one of
+a tenth of a second tells a ratio only by a third.
 
 Then one client asks through the other node for 1 GB and reads nothing: p99 of 50 others there, beside the same without
 it (bar 1.5), and by how much both processes have grown.
