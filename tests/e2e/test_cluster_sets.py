@@ -446,6 +446,16 @@ class Several(SetsCase):
                 while piece := link.recv(1 << 16):
                     answer += piece
                 self.assertEqual((reply + b"\r\n") * 2 + b"+PONG\r\n", answer)
+        # A reply that nobody can know, in both protocols: it is whole, and what comes behind it, too.
+        for rows, protocol in itertools.product(("", "PREFIX a", "PREFIX x"), (2, 3)):
+            with self.subTest(rows=rows, protocol=protocol):
+                client = resp.Client(entry.port, protocol)
+                client.socket.sendall(f"CEXPLAIN CCOUNT t {rows} {slow} ANALYZE\r\nPING\r\n".encode())
+                client.socket.shutdown(socket.SHUT_WR)
+                told = dict(resp.as_map(client.read()))
+                self.assertEqual(3000 if rows else 6000, dict(resp.as_map(told[b"examined"]))[b"rows"])
+                self.assertEqual(b"PONG", client.read())
+                client.close()
 
     def test_beside_one_server(self):
         self.cluster(3)
