@@ -52,8 +52,8 @@ HUBS = (
     ("src/server/server.h", "Server", 71, 45),
     ("src/store/store.h", "Store", 55, 111),
     ("src/engine/state/engine.h", "Engine", 26, 53),
-    ("src/store/journal/log_writer.h", "LogWriter", 67, 25),
-    ("src/commands/config/config.h", "Config", 112, 0),
+    ("src/store/journal/log_writer.h", "LogWriter", 65, 25),
+    ("src/commands/config/config.h", "Config", 97, 0),
     ("src/commands/session/session.h", "Session", 49, 17),
 )
 FILE_LINES_MAX = 1000

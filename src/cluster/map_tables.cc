@@ -11,6 +11,7 @@
 #include "base/text/number.h"
 #include "engine/state/cluster_state.h"
 #include "engine/state/cut_mark.h"
+#include "store/requests.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -22,6 +22,8 @@
 #include "embedded/words.h"
 #include "engine/rows/scan.h"
 #include "engine/scans/index_scan.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar::embedded {

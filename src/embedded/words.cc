@@ -6,6 +6,7 @@
 #include "base/text/quote.h"
 #include "engine/keys/value.h"
 #include "engine/schema/retention.h"
+#include "store/requests.h"
 
 namespace cellar::embedded {
 namespace {

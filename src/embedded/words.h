@@ -9,6 +9,7 @@
 #include "cellar/store.h"
 #include "engine/request/read_options.h"
 #include "engine/request/row_write.h"
+#include "store/requests.h"
 #include "store/store.h"
 
 namespace cellar::embedded {

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/os/log.h"
 #include "replica/set_links.h"
+#include "store/requests.h"
 
 namespace cellar {
 

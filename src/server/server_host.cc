@@ -25,6 +25,7 @@
 #include "server/server.h"
 #include "server/store_config.h"
 #include "store/format/manifest.h"
+#include "store/requests.h"
 
 namespace cellar {
 namespace {

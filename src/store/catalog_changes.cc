@@ -13,6 +13,7 @@
 #include "engine/state/table_copy.h"
 #include "store/move_changes.h"
 #include "store/policy_changes.h"
+#include "store/requests.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 

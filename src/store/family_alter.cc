@@ -33,6 +33,8 @@
 #include "engine/schema/type_change.h"
 #include "store/cell_conversion.h"
 #include "store/policy_changes.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 #include "store/type_look.h"
 #include "store/type_part.h"

@@ -1,6 +1,8 @@
 // See features_in_use.h.
 #include "store/features_in_use.h"
 
+#include "store/requests.h"
+
 namespace cellar {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cellar/status.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -12,6 +12,7 @@
 #include "store/catalog_changes.h"
 #include "store/policy_changes.h"
 #include "store/range_delete.h"
+#include "store/requests.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/text/quote.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -13,6 +13,7 @@
 
 #include "engine/keys/order.h"
 #include "engine/table/table.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -25,6 +25,7 @@
 #include "engine/scans/table_scan.h"
 #include "engine/table/index.h"
 #include "engine/table/index_entry.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -10,6 +10,7 @@
 #include "base/text/time_text.h"
 #include "engine/scans/table_scan.h"
 #include "store/move_changes.h"
+#include "store/sliced_change.h"
 
 namespace cellar {
 

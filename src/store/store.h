@@ -52,132 +52,38 @@
 #include <vector>
 
 #include "base/inline.h"
-#include "base/os/file.h"
-#include "cellar/clock.h"
 #include "cellar/lsn.h"
 #include "cellar/status.h"
-#include "engine/request/read_options.h"
-#include "engine/request/row_write.h"
 #include "engine/rows/opened_row.h"
 #include "engine/rows/row_resolver.h"
-#include "engine/rows/scan.h"
-#include "engine/scans/explain.h"
-#include "engine/schema/column_set.h"
-#include "engine/schema/schema.h"
 #include "engine/state/engine.h"
 #include "engine/state/pre_images.h"
 #include "engine/table/mutation.h"
-#include "engine/table/read_view.h"
 #include "engine/table/reclaim_walk.h"
 #include "engine/table/table.h"
 #include "store/catalog_changes.h"
-#include "store/format/manifest.h"
-#include "store/history/archive.h"
-#include "store/history/backup.h"
-#include "store/history/feed_log.h"
-#include "store/journal/journal.h"
+#include "store/store_options.h"
 
 namespace cellar {
 
 class AggregateJob;
 struct AggregateLimits;
 struct AggregateRequest;
+struct CellOptions;
+enum class Feature : uint8_t;  // requests.h
+struct IndexInfo;
 class NearSearch;
+struct NewFamily;
+struct NewIndex;
+struct NewTable;
+struct RowOptions;
 struct RowUpdate;
+class Scan;
+struct ScanExplained;
+struct ScanPosition;
+class SlicedChange;  // sliced_change.h
+struct SweeperStats;
 class TableScan;
-
-struct StoreOptions {
-  JournalOptions journal;
-  uint64_t value_bytes_max{64ULL << 20};               // max-value-bytes
-  int64_t future_max_micros{0};                        // ts-future-max
-  int64_t snapshot_cursor_timeout_micros{60'000'000};  // snapshot-cursor-timeout
-  uint64_t log_keep_bytes{kLogKeepBytesDefault};       // log-keep-bytes
-  int64_t feed_sync_micros{50'000};                    // feed-sync
-  uint64_t snapshots_max{kSnapshotsMaxDefault};        // snapshots-max
-  int64_t drop_keep_micros{0};                         // drop-keep
-  BackupOptions backup;
-  ArchiveOptions archive;
-  uint64_t seed{0};       // of SAMPLE and sample()
-  bool following{false};  // it is a follower's from the start: nothing is added to the log
-};
-
-struct NewFamily {
-  std::string_view name;
-  FamilyOptions options;
-};
-
-// TABLE CREATE. What it names is borrowed.
-struct NewTable {
-  const Order& key;
-  const std::vector<NewFamily>& families;
-  Placement placement;
-  // In a cluster its tablets begin there, and at the front; as rows or first components of rows.
-  std::span<const std::string_view> split_at;
-};
-
-struct NewIndexColumn {
-  std::string_view family;
-  std::optional<std::string_view> qualifier;  // unset: the whole family
-  std::optional<ValueType> type;              // ON: AS
-  bool descending{false};                     // ON
-};
-
-struct NewIndex {
-  std::string_view name;
-  std::vector<NewIndexColumn> on;
-  std::vector<NewIndexColumn> include;
-  bool unique{false};
-};
-
-// INDEX INFO. `schema` dies with the next change of the table's schema.
-struct IndexInfo {
-  const IndexSchema* schema{nullptr};
-  std::string_view state;
-  double progress{0};           // 0..1
-  uint64_t entries{0};          // held
-  bool entries_are_live{true};  // false: some are not there now; a scan counts those that are
-  uint64_t rows_left_out{0};    // for a cell's type or size (engine/table/index.h)
-  uint64_t bytes{0};
-};
-
-struct ScanExplained {
-  std::unique_ptr<Scan> scan;
-  Explanation explanation;
-};
-
-// What records may hold that older versions do not know.
-enum class Feature : uint8_t {
-  kSnapshots,    // and copies of tables
-  kCompression,  // of families
-  kColumnTypes,  // COLUMN, and cells that CONVERT has rewritten
-  kRowEntries,   // of feeds: ENTRIES ROW
-  kTablets,      // ownership of rows
-  kPlacement,    // COLOCATE, WHOLE
-  kMoves,        // of tablets
-  kWholeGroups,  // of feeds that go over several sets, and where they are at home
-  kCuts,         // one moment over several sets, and as which replica set one serves
-};
-
-// A change too large for one turn: CDELRANGE, CUPDATE, FAMILY ALTER. Step() does a bounded piece,
-// each piece atomic and logged; the caller goes on until done(). It may outlive its table (NOTABLE
-// then) but not the store.
-class SlicedChange {
- public:
-  virtual ~SlicedChange() = default;
-  // Examines about `cells_max` cells. An error ends it.
-  virtual Status Step(uint64_t cells_max) = 0;
-  virtual bool done() const = 0;
-  // That have been deleted or changed.
-  virtual uint64_t rows() const { return 0; }
-  // Has it changed the schema of its table already? Then that stays.
-  virtual bool schema_changed() const { return false; }
-  // About where it is: an encoded row key.
-  virtual std::string_view place() const { return {}; }
-  // Held for the work, beside views of the trees.
-  virtual size_t memory_bytes() const { return 0; }
-  // What of it may grow with the rows, at its most, about.
-  virtual size_t memory_bytes_max() const { return 0; }
-};
 
 // Who hears of what a leader's records change.
 class ApplyListener {
@@ -188,14 +94,6 @@ class ApplyListener {
   virtual void BeforeApply(std::string_view payload, int64_t commit_micros) = 0;
   // It was, and is in the log.
   virtual void AfterApply() = 0;
-};
-
-// What the sweeper has done, for INFO.
-struct SweeperStats {
-  uint64_t passes{0};           // over all tables that have something to sweep
-  uint64_t cells_reclaimed{0};  // by retention, in all ways
-  uint64_t garbage_bytes{0};    // of dropped tables, not freed yet
-  bool idle{true};
 };
 
 class Store {
@@ -372,7 +270,7 @@ class Store {
   // Logs and carries out changes of a group of consumers; inside a transaction as a part of it.
   Status ChangeFeedGroup(uint64_t feed_id, std::string_view group, const FeedGroupChanges& changes);
   FeedLog& feed_log() { return *feed_log_; }
-  Status UpdateFeedLog() { return feed_log_->Update(now_micros_, applied_lsn()); }
+  Status UpdateFeedLog();
   void set_log_keep_bytes(uint64_t bytes);
   void set_feed_sync(int64_t micros);
 
@@ -703,10 +601,10 @@ class Store {
       uint64_t table_id{0};
       uint32_t family_id{0};
       RetentionPolicy policy{};
-      std::unique_ptr<SlicedChange> change{};
+      std::unique_ptr<SlicedChange> change;
       Status stuck{};  // why the last slice failed
     };
-    Settling settling{};
+    Settling settling;
   };
   Catalog catalog_;
   FeatureGate feature_gate_;

@@ -5,6 +5,7 @@
 #include "base/text/quote.h"
 #include "engine/schema/column_set.h"
 #include "engine/schema/rebuild.h"
+#include "store/requests.h"
 #include "store/store.h"
 
 namespace cellar {
@@ -105,6 +106,8 @@ Status Store::ChangeFeedGroup(uint64_t feed_id, std::string_view group,
   mutation_.ChangeFeedGroup(feed_id, group, changes.bytes());
   return CommitMutation(nullptr, 1);
 }
+
+Status Store::UpdateFeedLog() { return feed_log_->Update(now_micros_, applied_lsn()); }
 
 void Store::set_log_keep_bytes(uint64_t bytes) {
   options_.log_keep_bytes = bytes;

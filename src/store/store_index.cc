@@ -11,6 +11,7 @@
 #include "engine/scans/near_search.h"
 #include "engine/scans/table_scan.h"
 #include "engine/schema/column_set.h"
+#include "store/requests.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 

@@ -17,6 +17,7 @@
 #include "engine/schema/column_set.h"
 #include "engine/table/row_split.h"
 #include "store/digest_hash.h"
+#include "store/requests.h"
 #include "store/store.h"
 
 namespace cellar {

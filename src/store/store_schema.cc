@@ -7,6 +7,7 @@
 #include "base/text/quote.h"
 #include "engine/schema/column_set.h"
 #include "engine/schema/type_change.h"
+#include "store/requests.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 

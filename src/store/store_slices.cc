@@ -8,6 +8,8 @@
 #include "engine/schema/column_set.h"
 #include "store/policy_changes.h"
 #include "store/range_delete.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

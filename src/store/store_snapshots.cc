@@ -9,6 +9,8 @@
 #include "engine/state/snapshot_set.h"
 #include "engine/state/table_copy.h"
 #include "store/frozen_tables.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 

@@ -11,6 +11,7 @@
 #include "engine/state/owned_tablets.h"
 #include "store/catalog_changes.h"
 #include "store/move_changes.h"
+#include "store/requests.h"
 #include "store/store.h"
 
 namespace cellar {

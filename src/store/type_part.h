@@ -21,6 +21,7 @@
 #include "engine/request/family_access.h"
 #include "engine/schema/schema.h"
 #include "engine/schema/type_change.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 #include "store/type_look.h"
 

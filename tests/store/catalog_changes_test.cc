@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "engine/table/mutation.h"
+#include "store/requests.h"
 #include "tests/store/index_fixture.h"
 
 namespace catalog_changes_test {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "store/requests.h"
 #include "tests/store/faulty_file_system.h"
 #include "tests/store/rich_store.h"
 

@@ -8,6 +8,7 @@
 #include "engine/state/table_copy.h"
 #include "engine/table/mutation.h"
 #include "store/catalog_changes.h"
+#include "store/sliced_change.h"
 #include "tests/store/index_fixture.h"
 
 namespace cut_changes_test {

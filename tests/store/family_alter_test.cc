@@ -12,6 +12,8 @@
 
 #include "base/text/number.h"
 #include "engine/table/type_walk.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 #include "tests/manual_clock.h"
 #include "tests/store/faulty_file_system.h"

@@ -13,6 +13,7 @@
 
 #include "base/os/log.h"
 #include "base/text/number.h"
+#include "store/requests.h"
 #include "store/store.h"
 #include "tests/manual_clock.h"
 

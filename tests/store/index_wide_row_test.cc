@@ -10,6 +10,8 @@
 
 #include "base/random.h"
 #include "base/text/number.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 #include "tests/store/index_fixture.h"
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "store/catalog_changes.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/tablet_changes.h"
 #include "tests/store/index_fixture.h"
 

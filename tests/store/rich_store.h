@@ -18,6 +18,8 @@
 #include "engine/state/table_census.h"
 #include "store/format/log_format.h"
 #include "store/format/manifest.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 #include "tests/manual_clock.h"
 #include "tests/store/faulty_file_system.h"

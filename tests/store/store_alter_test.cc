@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 #include "tests/store/index_fixture.h"
 

@@ -16,6 +16,8 @@
 #include "base/random.h"
 #include "base/text/number.h"
 #include "engine/scans/index_choice.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 #include "tests/store/index_fixture.h"
 

@@ -11,6 +11,8 @@
 
 #include "base/random.h"
 #include "base/text/number.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "tests/manual_clock.h"
 
 namespace store_test {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/state/cluster_state.h"
+#include "store/requests.h"
 #include "tests/store/index_fixture.h"
 
 namespace tablet_changes_test {

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "store/sliced_change.h"
 #include "tests/store/index_fixture.h"
 
 namespace type_part_test {

@@ -26,6 +26,8 @@
 #include "commands/session/command_context.h"
 #include "commands/session/services.h"
 #include "store/cell_conversion.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -15,6 +15,7 @@
 #include "commands/session/task.h"
 #include "engine/state/snapshot_set.h"
 #include "store/frozen_tables.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 

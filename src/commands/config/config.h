@@ -18,6 +18,7 @@
 #include "cellar/status.h"
 #include "commands/config/cluster_config.h"
 #include "commands/config/memory_config.h"
+#include "commands/config/tls_config.h"
 
 namespace cellar {
 
@@ -26,7 +27,6 @@ enum class DebugAccess : int64_t { kNo, kLocal, kYes };
 enum class AppendFsync : int64_t { kEverysec, kAlways, kNo };
 enum class ReplicaKind : int64_t { kVoter, kStandby, kWitness };
 enum class ReplicaReads : int64_t { kStale, kNo, kLinearizable };
-enum class TlsAuthClients : int64_t { kNo, kYes, kOptional };
 
 // One class of client-output-buffer-limit. 0 is no limit.
 struct OutputLimit {
@@ -50,7 +50,7 @@ enum class TrackingNames : uint8_t { kRow, kTable, kBoth };
 // One up to two cores; beyond, half of them and at most four.
 int64_t DefaultIoThreads();
 
-struct Config : MemoryConfig, ClusterConfig {
+struct Config : MemoryConfig, ClusterConfig, TlsConfig {
   // network
   std::string bind{"127.0.0.1 -::1"};
   int64_t port{6479};
@@ -102,26 +102,10 @@ struct Config : MemoryConfig, ClusterConfig {
   int64_t acl_pubsub_default{1};                // of ChannelDefault
   std::vector<std::vector<std::string>> users;  // `user` lines: name and rules
   int64_t enable_debug_command{static_cast<int64_t>(DebugAccess::kNo)};
-  // TLS
-  int64_t tls_port{0};
-  std::string tls_cert_file;
-  std::string tls_key_file;
-  std::string tls_key_file_pass;
-  std::string tls_ca_cert_file;
-  std::string tls_ca_cert_dir;
-  int64_t tls_auth_clients{static_cast<int64_t>(TlsAuthClients::kYes)};
-  std::string tls_protocols;
-  std::string tls_ciphers;
-  std::string tls_ciphersuites;
-  bool tls_prefer_server_ciphers{false};
-  bool tls_session_caching{true};
-  int64_t tls_session_cache_size{20'480};
-  int64_t tls_session_cache_timeout{300};
   // replication
   std::string replicaof;  // "host port", or empty
   std::string masteruser;
   std::string masterauth;
-  bool tls_replication{false};
   std::string sentinel_name;  // of the replica set for SENTINEL; empty: any
   std::string cluster_nodes;  // "host:port host:port ...", or empty
   int64_t replica_election_timeout{300};

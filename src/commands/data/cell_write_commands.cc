@@ -33,6 +33,7 @@
 #include "engine/request/row_update.h"
 #include "engine/request/row_write.h"
 #include "engine/schema/column_set.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -30,6 +30,7 @@
 #include "engine/scans/refusal_order.h"
 #include "engine/scans/scan_notes.h"
 #include "engine/schema/column_set.h"
+#include "store/requests.h"
 #include "store/store.h"
 
 namespace cellar {

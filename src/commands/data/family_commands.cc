@@ -20,6 +20,7 @@
 #include "commands/session/command_context.h"
 #include "commands/session/table_events.h"
 #include "engine/schema/schema.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

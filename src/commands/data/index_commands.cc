@@ -21,6 +21,7 @@
 #include "commands/session/table_events.h"
 #include "engine/schema/column_set.h"
 #include "engine/schema/schema.h"
+#include "store/requests.h"
 #include "store/store.h"
 
 namespace cellar {

@@ -32,6 +32,7 @@
 #include "engine/schema/column_set.h"
 #include "engine/state/snapshot_set.h"
 #include "store/frozen_tables.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

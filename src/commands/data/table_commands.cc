@@ -23,6 +23,7 @@
 #include "commands/session/table_events.h"
 #include "engine/schema/rebuild.h"
 #include "engine/schema/schema.h"
+#include "store/requests.h"
 #include "store/store.h"
 #include "store/tablet_changes.h"
 

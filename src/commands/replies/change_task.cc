@@ -14,6 +14,7 @@
 #include "commands/replies/scan_heat.h"
 #include "commands/session/services.h"
 #include "commands/session/table_events.h"
+#include "store/sliced_change.h"
 
 namespace cellar {
 namespace {

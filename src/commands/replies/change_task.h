@@ -7,6 +7,7 @@
 #include "commands/session/command_context.h"
 #include "commands/session/task.h"
 #include "commands/session/work_memory.h"
+#include "store/sliced_change.h"
 #include "store/store.h"
 
 namespace cellar {

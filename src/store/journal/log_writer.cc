@@ -114,27 +114,28 @@ Status LogWriter::Close() {
 // --- loop thread ---
 
 // The loop has come to the end of what is granted: the thread is woken and asked for more, and
-// waited for. A disk without room answers too, by room_failures_.
+// waited for. A disk without room answers too, by room_trouble_.failures.
 Status LogWriter::ReserveSlow(uint64_t stream_end) {
   std::unique_lock lock(mutex_);
   if (!healthy()) return Misconf(stats_.error);
-  if (!room_error_.empty()) return RefuseForRoom();
+  if (!room_trouble_.error.empty()) return RefuseForRoom();
   requested_stream_end_ = stream_end;
-  const uint64_t failures = room_failures_;
+  const uint64_t failures = room_trouble_.failures;
   work_cv_.notify_one();
-  const bool answered = reply_cv_.wait_for(
-      lock, std::chrono::microseconds(kReserveWaitMicros),
-      [&] { return granted_ >= stream_end || !healthy() || room_failures_ != failures || ended_; });
+  const bool answered =
+      reply_cv_.wait_for(lock, std::chrono::microseconds(kReserveWaitMicros), [&] {
+        return granted_ >= stream_end || !healthy() || room_trouble_.failures != failures || ended_;
+      });
   if (granted_ >= stream_end) return Status::Ok();
   requested_stream_end_ = 0;
   if (!answered) return Misconf("the disk does not keep up");
-  return room_error_.empty() ? Misconf(stats_.error) : RefuseForRoom();
+  return room_trouble_.error.empty() ? Misconf(stats_.error) : RefuseForRoom();
 }
 
 Status LogWriter::RefuseForRoom() {
-  CELLAR_ASSERT(!room_error_.empty());
-  room_refused_ = true;
-  return Misconf(room_error_);
+  CELLAR_ASSERT(!room_trouble_.error.empty());
+  room_trouble_.refused = true;
+  return Misconf(room_trouble_.error);
 }
 
 // What the thread takes at once nothing can join, and it is kept until the next sync, a second or
@@ -293,7 +294,7 @@ LogWriterStats LogWriter::Stats() const {
   LogWriterStats stats = stats_;
   // Of a disk without room the first refusal tells, not the first attempt to reserve more: until
   // what is left is used up, writes go on.
-  stats.ok = stats.ok && !room_refused_;
+  stats.ok = stats.ok && !room_trouble_.refused;
   stats.sync_in_progress = sync_in_progress_.load(std::memory_order_relaxed) || !lanes_.is_idle();
   const uint64_t unwritten_bytes = queue_unwritten_bytes_ + taken_unwritten_bytes_;
   const uint64_t unsynced_bytes = queue_bytes_ + taken_bytes_;
@@ -362,7 +363,7 @@ int64_t LogWriter::NextWakeMicros() const {
         is_always ? gathering_.until_micros : queue_.front().submitted_micros + kLingerMicros;
     wake = waits ? until : 0;
   }
-  if (requested_stream_end_ > granted_ && room_error_.empty()) wake = 0;
+  if (requested_stream_end_ > granted_ && room_trouble_.error.empty()) wake = 0;
   wake = std::min(wake, room_.due_micros());
   if (policy_ != policy_now_ || sync_requested_ || drop_requested_) wake = 0;
   if (drop_wanted_) wake = std::min(wake, drop_retry_micros_);
@@ -428,9 +429,9 @@ void LogWriter::PublishState() {
   gathering_ = pacer_.Plan(queue_bytes_);
   const std::deque<LogBatch>& oldest = unsynced_.empty() ? queue_ : unsynced_;
   oldest_unsynced_micros_ = oldest.empty() ? 0 : oldest.front().submitted_micros;
-  room_error_ = room_.failure();
-  if (!room_error_.empty()) ++room_failures_;
-  if (room_error_.empty()) room_refused_ = false;
+  room_trouble_.error = room_.failure();
+  if (!room_trouble_.error.empty()) ++room_trouble_.failures;
+  if (room_trouble_.error.empty()) room_trouble_.refused = false;
   KeepSpares();
 
   taken_bytes_ = 0;
@@ -439,9 +440,9 @@ void LogWriter::PublishState() {
   stats_.delayed_syncs = pacer_.delayed_syncs();
   stats_.failures = failures_;
   stats_.ok = !enabled_ || healthy();
-  stats_.room_ok = !enabled_ || room_error_.empty();
+  stats_.room_ok = !enabled_ || room_trouble_.error.empty();
   stats_.room_bytes = 0;
-  stats_.error = healthy() ? room_error_ : failure_;
+  stats_.error = healthy() ? room_trouble_.error : failure_;
   stats_.unsynced_bytes = unsynced_bytes_;
   stats_.unwritten_bytes = 0;
   for (size_t i = written_; i < unsynced_.size(); ++i)

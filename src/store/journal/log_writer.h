@@ -298,9 +298,12 @@ class LogWriter {
   SyncPacer::Gathering gathering_;  // `always`: what the next sync waits for
   bool lane_ended_{false};          // SettleLanes is due
   bool waits_for_lane_{false};      // nothing can be synced before one has ended
-  std::string room_error_;          // why no room can be reserved; empty if it can
-  uint64_t room_failures_{0};       // how often it could not
-  bool room_refused_{false};        // a record has been refused since then
+  struct RoomTrouble {
+    std::string error{};   // why no room can be reserved; empty if it can
+    uint64_t failures{0};  // how often it could not
+    bool refused{false};   // a record has been refused since then
+  };
+  RoomTrouble room_trouble_;
   LogWriterStats stats_;
 
   // The thread's own:
