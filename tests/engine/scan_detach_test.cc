@@ -1,5 +1,6 @@
 // A scan that goes on beside others, from whatever step on, gives out what one does that nobody
 // disturbs.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
@@ -49,6 +50,12 @@ void Fill(Random* random, Rig* rig) {
   }
 }
 
+// As if the table had been dropped, and its memory were somebody else's.
+void ForgetNames(Rig& rig) {
+  for (const FamilySchema& family : rig.table().schema().families)
+    const_cast<std::string&>(family.name).assign(1, '?');
+}
+
 // What it gives out, with where one would go on.
 void Note(const Scan& scan, ScanStep step, std::vector<std::string>* said) {
   if (step == ScanStep::kRow) said->push_back("row " + std::string(scan.row_text()));
@@ -83,10 +90,49 @@ TEST_CASE("A scan that is detached at any step goes on as it was", "[scan]") {
           // In the place of what the scan held before.
           const std::vector<std::string> others(50, std::string(3'500, '#'));
           Fill(&random, &rig);
+          ForgetNames(rig);
         }
         if (detached_at == 0) wanted = said;
         REQUIRE(said == wanted);
       }
+    }
+  }
+}
+
+TEST_CASE("COLREVERSE behind a filter holds no more of a row than it may give out", "[scan]") {
+  constexpr size_t kValueBytes{1'000};
+  Rig rig("bytes", {{"f"}});
+  for (int column = 100; column < 300; ++column)
+    for (int64_t version = 0; version < 2; ++version)
+      rig.Put({"r", "f", "q" + std::to_string(column), kNow - version, ValueType::kBytes,
+               std::string(kValueBytes, 'v')});
+  for (const uint64_t skip : {uint64_t{0}, uint64_t{3}, uint64_t{250}}) {
+    for (const uint64_t most : {uint64_t{0}, uint64_t{1}, uint64_t{7}, kUnlimited}) {
+      INFO("SKIP " << skip << ", PERROW " << most);
+      CellOptions cells;
+      cells.columns_reverse = true;
+      cells.versions_max = kUnlimited;
+      cells.columns_skip = skip;
+      cells.columns_max = most;
+      std::vector<std::string> wanted;
+      for (int column = 299 - static_cast<int>(skip); column >= 100; --column) {
+        if (wanted.size() / 2 == most) break;
+        wanted.insert(wanted.end(), 2, "q" + std::to_string(column));
+      }
+      std::vector<std::string> found;
+      size_t bytes_max = 0;
+      cells.filter = "value ~ \"v*\"";
+      ReadView view(rig.table(), kNow);
+      auto scan = OpenScan(&view, {}, cells, nullptr, 1);
+      REQUIRE(scan.ok());
+      for (ScanStep step = (*scan)->Next(); step != ScanStep::kEnd; step = (*scan)->Next()) {
+        if (step == ScanStep::kCell) found.emplace_back((*scan)->cell().qualifier_text);
+        bytes_max = std::max(bytes_max, (*scan)->memory_bytes());
+      }
+      REQUIRE(found == wanted);
+      const uint64_t columns = most == kUnlimited ? 200 : std::min<uint64_t>(200, skip + most + 1);
+      REQUIRE(bytes_max <= columns * 2 * (kValueBytes + 500));
+      if (most == kUnlimited && skip < 200) REQUIRE(bytes_max > 400 * kValueBytes);
     }
   }
 }

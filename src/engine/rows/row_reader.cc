@@ -98,6 +98,7 @@ void RowReader::Bind(const ReadView& view, const CellPlan& plan, uint64_t* budge
 void RowReader::Unbind() {
   stream_.Unbind();
   filter_.reset();
+  DropCollected();
   labels_ = nullptr;
   view_ = nullptr;
   plan_ = nullptr;
@@ -178,7 +179,7 @@ void RowReader::BeginRow(std::string_view row_key) {
     outputs_taken_ = 0;
     outputs_ = 0;
     fed_next_ = FilterNext::kMore;
-    collected_.clear();
+    DropCollected();
     reversed_.clear();
     collected_all_ = false;
     reversed_at_ = 0;
@@ -235,6 +236,7 @@ void RowReader::Reattach(ScanCell* pending) {
     given_qualifier_.assign(raw_.qualifier.data(), raw_.qualifier.size());
     raw_.qualifier = given_qualifier_;
     if (!shown_decoded_) pending->qualifier_text = raw_.qualifier.substr(0, shown_bytes_);
+    pending->family = view_->schema().families[raw_.family].name;  // the view's own by now
   }
   if (outputs_taken_ < outputs_) {
     fed_qualifier_.assign(fed_.qualifier.data(), fed_.qualifier.size());
@@ -301,6 +303,38 @@ StreamStep RowReader::NextFiltered() {
   }
 }
 
+void RowReader::DropCollected() {
+  if (!collected_.empty()) collected_ = {};
+  columns_collected_ = 0;
+  collected_bytes_ = 0;
+}
+
+// The survivor at hand. Columns ahead of the last ones that SKIP and PERROW let through are never
+// given out, so they go.
+void RowReader::Collect() {
+  const auto is_of = [](const Survivor& a, const Survivor& b) {
+    return a.raw.family == b.raw.family && a.qualifier == b.qualifier;
+  };
+  const auto bytes_of = [](const Survivor& survivor) {
+    return sizeof(survivor) + survivor.qualifier.size() + survivor.stored.size();
+  };
+  collected_.push_back(
+      {raw_, std::string(raw_.qualifier), std::string(raw_.value.stored), stripped_, *labels_});
+  collected_bytes_ += bytes_of(collected_.back());
+  const size_t size = collected_.size();
+  if (size == 1 || !is_of(collected_[size - 2], collected_[size - 1])) ++columns_collected_;
+  const uint64_t given = plan_->columns_max;
+  if (given == kUnlimited || columns_collected_ <= plan_->columns_skip ||
+      columns_collected_ - plan_->columns_skip <= given)
+    return;
+  --columns_collected_;
+  for (bool more = true; more;) {
+    more = collected_.size() > 1 && is_of(collected_[0], collected_[1]);
+    collected_bytes_ -= bytes_of(collected_.front());
+    collected_.pop_front();
+  }
+}
+
 // Fills in reversed_: the places of collected_, columns from the last one to the first.
 void RowReader::ReverseColumns() {
   size_t end = collected_.size();
@@ -327,8 +361,7 @@ StreamStep RowReader::NextReversed() {
       survivors_ = 0;
       break;
     }
-    collected_.push_back(
-        {raw_, std::string(raw_.qualifier), std::string(raw_.value.stored), stripped_, *labels_});
+    Collect();
   }
   while (reversed_at_ < reversed_.size()) {
     const Survivor& survivor = collected_[reversed_[reversed_at_++]];

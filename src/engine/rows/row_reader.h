@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,6 +83,8 @@ class RowReader {
   StreamStep Next(ScanCell* cell);
   // Of the cell that Next gave last; not of one out of an index's entry.
   int64_t expiry_micros() const { return raw_.value.expiry_micros; }
+  // Held for the row at hand, where that must be known whole: COLREVERSE behind a filter.
+  size_t memory_bytes() const { return collected_bytes_; }
   // The view has moved from the live trees to snapshots. `pending`: the cell that Next gave last,
   // if it is still to be read, whose qualifier was the cursors'; else null.
   void Reattach(ScanCell* pending);
@@ -108,6 +111,8 @@ class RowReader {
   StreamStep DecideRow();
   StreamStep NextFiltered();
   StreamStep NextReversed();
+  void Collect();
+  void DropCollected();  // all of it
   void ReverseColumns();
   void BeginColumn() {
     column_given_ = false;
@@ -148,10 +153,12 @@ class RowReader {
   size_t outputs_taken_{0};
   size_t outputs_{0};
   FilterNext fed_next_{FilterNext::kMore};
-  uint64_t survivors_{0};            // of the filter in this row so far
-  uint64_t survivors_to_drop_{0};    // given out by an earlier call
-  std::vector<Survivor> collected_;  // with reverse_survivors: all of the row
-  std::vector<size_t> reversed_;     // their order in the reply
+  uint64_t survivors_{0};           // of the filter in this row so far
+  uint64_t survivors_to_drop_{0};   // given out by an earlier call
+  std::deque<Survivor> collected_;  // with reverse_survivors: all of the row that may be given out
+  uint64_t columns_collected_{0};   // in it
+  size_t collected_bytes_{0};       // of it
+  std::vector<size_t> reversed_;    // their order in the reply
   bool collected_all_{false};
   size_t reversed_at_{0};
 

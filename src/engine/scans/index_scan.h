@@ -73,6 +73,7 @@ class IndexScan final : public Scan {
   int64_t expiry_micros() const override { return reader_.expiry_micros(); }
   std::string_view row_key() const override { return row_key_; }
   const RawCell& raw_cell() const override { return reader_.raw_cell(); }
+  size_t memory_bytes() const override { return reader_.memory_bytes(); }
   const ReadView& view() const override { return *view_; }
   void SkipRow() override;
   ScanPosition PositionAtRow() const override;

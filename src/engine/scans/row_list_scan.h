@@ -45,7 +45,7 @@ class RowListScan final : public Scan {
   void SetBudget(uint64_t cells) override { budget_ = cells; }
   void Detach() override;
   size_t memory_bytes() const override {
-    return keys_.capacity() + ends_.capacity() * sizeof(size_t);
+    return keys_.capacity() + ends_.capacity() * sizeof(size_t) + reader_.memory_bytes();
   }
   const ScanStats& stats() const override { return stats_; }
   ScanShape shape() const override;

@@ -55,6 +55,7 @@ class TableScan final : public Scan {
   void SetBudget(uint64_t cells) override { budget_ = cells; }
   void Detach() override;
   TableScan* Close() override;
+  size_t memory_bytes() const override { return reader_.memory_bytes(); }
   const ScanStats& stats() const override { return stats_; }
   ScanShape shape() const override;
   void AddNotes(std::vector<std::string>* notes) const override;
