@@ -573,6 +573,42 @@ TEST_CASE("Random filters give what the model gives, also within their bounds an
   REQUIRE(left_out > 10'000);
 }
 
+// What RE2 says of a pattern's literal beginning does not hold where what follows looks back at it.
+TEST_CASE("Rows and qualifiers that match a pattern are within its bounds", "[filter]") {
+  const uint64_t seed = 81'551;
+  INFO("seed " << seed);
+  Random random(seed);
+  const Fixture fixture;
+  constexpr std::string_view kPieces[]{"a",     "b",      "ab",        "user",   "#",     "-",
+                                       "\\\\b", "\\\\B",  "^",         "$",      "\\\\A", "\\\\z",
+                                       ".*",    "[ab#-]", "(a|b)",     "\\\\W",  "+",     "(?i)",
+                                       "(?m)",  "(?i:a)", "(\\\\b|x)", "(?:^|#)"};
+  constexpr std::string_view kTexts[]{"",       "a",      "b",      "A",   "ab",     "aB",
+                                      "user",   "users",  "a#",     "a-b", "user-1", "user#2",
+                                      "user:3", "user 4", "user~5", "a\nb"};
+  size_t matches = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string pattern = random.OneIn(2) ? "^" : "";
+    for (uint64_t left = 1 + random.Below(5); left > 0; --left)
+      pattern += kPieces[random.Below(std::size(kPieces))];
+    const bool is_row = random.OneIn(2);
+    const auto filter = Filter::Parse((is_row ? "row ~ \"" : "qualifier ~ \"") + pattern + "\"");
+    if (!filter.ok()) continue;
+    INFO(pattern);
+    FilterRun run(**filter, fixture.key_order, fixture.families, 1);
+    const FilterBounds bounds = AnalyzeFilter(**filter, fixture.key_order, fixture.families);
+    for (const std::string_view text : kTexts) {
+      const Cells row{{0, is_row ? "q" : std::string(text), 10, ValueType::kI64, "1", {}}};
+      const std::string key(is_row ? text : "row");
+      if (RunFilter(fixture, &run, key, row).empty()) continue;
+      ++matches;
+      if (WithinBounds(fixture, bounds, key, row).empty())
+        FAIL("'" + std::string(text) + "' is left out");
+    }
+  }
+  REQUIRE(matches > 1'000);
+}
+
 TEST_CASE("Bounds follow from the expression", "[filter]") {
   const Fixture fixture;
   const auto analyze = [&](std::string_view text) {

@@ -175,12 +175,19 @@ class FilterAnalyzer {
     return keys;
   }
 
+  // RE2 looks at what stands behind a literal beginning as if the text began there, and so takes
+  // the wrong side of a word boundary. What only looks like one costs bounds, and nothing else.
+  static bool MayAskForWords(const re2::RE2& regex) {
+    return regex.pattern().find("\\b") != std::string::npos ||
+           regex.pattern().find("\\B") != std::string::npos;
+  }
+
   // The literal beginning of a regular expression bounds the keys of a plain order.
   static KeyRangeSet KeysMatching(const re2::RE2& regex, const Order& order) {
     std::string least;
     std::string greatest;
     KeyRangeSet keys;
-    if (!order.is_plain_bytes() ||
+    if (!order.is_plain_bytes() || MayAskForWords(regex) ||
         !regex.PossibleMatchRange(&least, &greatest, kRegexPrefixBytesMax)) {
       return KeyRangeSet::All();
     }
