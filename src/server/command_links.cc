@@ -56,7 +56,7 @@ const CommandEntry* FirstOfNode(const TransactionState& transaction) {
   for (const QueuedCommand& queued : transaction.queue) {
     const CommandEntry& command = *queued.command;
     const bool anywhere = command.Has(kWrite | kReadonly) || command.Is(CommandRole::kAnywhere) ||
-                          command.Is(CommandRole::kSelect);
+                          command.Is(CommandRole::kSelect) || command.Is(CommandRole::kUnwatch);
     if (!anywhere) return &command;
   }
   return nullptr;
@@ -501,7 +501,7 @@ void CommandLinks::OnRunsHere(Session& session, const CommandEntry& command) {
   client->since_micros = 0;
   client->misled = false;
   const bool ends = command.Is(CommandRole::kEndsWatches) || command.Is(CommandRole::kExec) ||
-                    command.Is(CommandRole::kUnwatch);
+                    (command.Is(CommandRole::kUnwatch) && !session.in_multi());
   if (!ends || !client->has_watched()) return;
   if (command.Is(CommandRole::kExec) && session.in_multi()) session.transaction->broken = true;
   client->EndWatches();

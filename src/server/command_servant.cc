@@ -166,6 +166,15 @@ bool CommandServant::Execute(std::string_view text, uint8_t flags) {
     NoteWritten(before_micros);
     return done;
   }
+  if (FeedsLag(text)) {
+    if (!WaitsTooLong()) return false;
+    DiscardTransaction(host_, session_);
+    session_.writer().Error(
+        "TRYAGAIN what this connection has been told of is not told by feeds yet");
+    NoteDependence();
+    return true;
+  }
+  lags_since_micros_ = 0;
   std::optional<CallPiece> piece;
   const Status read = VisitCall(text, [&](std::span<const std::string_view> words, bool last) {
     if (!done) return;
@@ -209,14 +218,6 @@ bool CommandServant::RunUnjudged(std::span<const std::string_view> words) {
 
 bool CommandServant::Run(std::span<const std::string_view> words) {
   const CommandEntry* const command = CommandOf(words);
-  if (FeedsLag(command)) {
-    if (!WaitsTooLong()) return false;
-    DiscardTransaction(host_, session_);
-    session_.writer().Error(
-        "TRYAGAIN what this connection has been told of is not told by feeds yet");
-    return true;
-  }
-  lags_since_micros_ = 0;
   if (IsOfOthersUsers(command)) {
     session_.writer().Error(
         "ERR the users of the set cannot be changed: its leader has users of its own "
@@ -247,10 +248,17 @@ const CommandEntry* CommandServant::CommandOf(std::span<const std::string_view> 
   return CommandTable::FindSubcommand(*command, words[1]);
 }
 
-// Others may have on their disks what this node has not on its own.
-bool CommandServant::FeedsLag(const CommandEntry* command) {
-  return command != nullptr && depends_on_.seq > 0 && ReadsFeeds(session_, *command) &&
-         depends_on_.seq > ShownByFeeds(host_.store()).seq;
+// Others may have on their disks what this node has not on its own. It is asked before anything of
+// the call is carried out: what has been watched for an EXEC is watched for as long as that waits.
+bool CommandServant::FeedsLag(std::string_view text) const {
+  if (depends_on_.seq == 0 || depends_on_.seq <= ShownByFeeds(host_.store()).seq) return false;
+  bool reads = false;
+  const Status read = VisitCall(text, [&](std::span<const std::string_view> words, bool) {
+    const CommandEntry* const command = CommandOf(words);
+    reads = reads || (command != nullptr && ReadsFeeds(session_, *command));
+  });
+  CELLAR_ASSERT(read.ok());  // the link has checked it
+  return reads;
 }
 
 // As long as at the client's own node.

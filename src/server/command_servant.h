@@ -95,7 +95,7 @@ class CommandServant final : public CallServant {
   bool WaitsForSchema(bool schema_waits);
   bool IsOfOthersUsers(const CommandEntry* command) const;
   // It reads feeds, and they do not show yet what its client was told of.
-  bool FeedsLag(const CommandEntry* command);
+  bool FeedsLag(std::string_view text) const;
   bool WaitsTooLong();
   void NoteDependence();
   // What the log has got since `before_micros`, the commit time of its last step then.

@@ -268,10 +268,10 @@ void PassedClient::RefuseBack(std::string_view error) {
   OutputBuffer reply;
   ReplyWriter(&reply, session.version).Error(error);
   order.Refuse(reply.view(), Emitter());
+  links_.host_.ScheduleFlush(session);
   if (!order.empty()) return;
   OnAllAnswered(*current_);
   if (waits) links_.Wake(this);
-  links_.host_.ScheduleFlush(session);
 }
 
 void PassedClient::OnWrote(int64_t told_micros, std::span<const WrittenSteps> steps) {

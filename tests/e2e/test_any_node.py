@@ -2,9 +2,12 @@
 
 import os
 import random
+import shutil
 import signal
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -217,6 +220,35 @@ class PassedOn(AnyNodeCase):
         got = link.run("MULTI", "NONSENSE", "EXEC")
         self.assertIn("EXECABORT", str(got[2]) + type(got[2]).__name__.upper())
         link.close()
+        self.assert_at_rest(self.members)
+
+    def test_unwatch_that_is_queued(self):
+        """It ends no watch before EXEC, and is carried out wherever that is."""
+        leader, follower = self.begin()
+        for member in (leader, follower):
+            link = Link(member.port)
+            self.assertEqual([b"OK", b"OK", b"QUEUED", b"QUEUED", [b"OK", b"OK"]],
+                             link.run("WATCH t", "MULTI", "UNWATCH", "CPUT t u f:x 1", "EXEC"))
+            self.assertEqual([b"OK", b"OK", b"QUEUED", b"QUEUED"], link.run("WATCH t", "MULTI", "UNWATCH", "CGET t u f:x"))
+            leader.run("CPUT t u f:x 2")
+            self.assertEqual([None], link.run("EXEC"))
+            link.close()
+        self.assert_at_rest(self.members)
+
+    def test_a_refused_exec_ends_what_was_watched(self):
+        """For what is no fault of it: later transactions, which watch nothing, are not null."""
+        leader, follower = self.begin()
+        for member in (leader, follower):
+            link = Link(member.port)
+            self.assertEqual([b"OK", b"OK", b"QUEUED"], link.run("WATCH t", "MULTI", "CPUT t r f:x mine"))
+            member.run("CONFIG SET maxmemory 1")
+            refused = link.run("EXEC")[0]
+            member.run("CONFIG SET maxmemory 0")
+            self.assertIsInstance(refused, redis.ResponseError)
+            self.assertIn("EXECABORT", str(refused) + type(refused).__name__.upper())
+            leader.run("CPUT t r f:x others")
+            self.assertEqual([b"OK", b"QUEUED", [b"OK"]], link.run("MULTI", "CPUT t r f:x mine", "EXEC"))
+            link.close()
         self.assert_at_rest(self.members)
 
     def test_watches_that_were_kept_by_who_led_before(self):
@@ -610,6 +642,63 @@ class PassedOn(AnyNodeCase):
         for one in (link, other):
             one.close()
         self.assert_at_rest(self.members)
+
+    @unittest.skipIf(is_sanitized(), "the sanitizers' own functions must be loaded first")
+    def test_an_exec_that_waits_for_feeds_keeps_what_it_watches(self):
+        """The leader's own disk stands still, and those of the others do not: so it is told what its feeds cannot show yet."""
+        leader, follower = self.begin(appendfsync="always", cluster_wait=120_000)
+        leader.run("FEED CREATE changes ON 1 t")
+        third = next(member for member in self.members if member not in (leader, follower))
+        folder = tempfile.mkdtemp(prefix="cellar-held-")
+        self.addCleanup(shutil.rmtree, folder)
+        library, gate = os.path.join(folder, "held_sync.so"), os.path.join(folder, "gate")
+        subprocess.run(["g++", "-std=c++20", "-O1", "-shared", "-fPIC", os.path.join(os.path.dirname(__file__), "held_sync.cc"),
+                        "-o", library, "-ldl"], check=True)
+        leader.server.stop()
+        leader.server.environment.update(LD_PRELOAD=library, HELD_SYNC_MARK="held-from-here", HELD_SYNC_GATE=gate)
+        leader.server.start()
+        leader.connect()
+        self.wait_leader(self.members)
+        self.wait_until(lambda: self.has_caught_up(leader), "it does not come back")
+        if self.wait_leader(self.members) is not leader:
+            self.hand_over(self.members, to=leader)
+        link, other = Link(follower.port), Link(third.port)
+        with open(gate, "w", encoding="ascii"):
+            pass
+        try:
+            self.assertEqual([b"OK"], other.run("CPUT t mark f:x held-from-here"))
+            self.assertEqual([b"OK", b"OK", b"OK", b"QUEUED", b"QUEUED"],
+                             link.run("CPUT t w f:x 1", "CWATCH t w", "MULTI", "XLEN changes", "CPUT t w f:x mine"))
+            link.send("EXEC")
+            self.assertFalse(link.connection.can_read(0.5), "the feed shows what is on no disk of the leader's")
+            self.assertEqual([b"OK"], other.run("CPUT t w f:x others"))
+            # Patience is of the EXEC, however often it is tried.
+            self.assertFalse(link.connection.can_read(0.5))
+        finally:
+            os.unlink(gate)
+        self.assertIsNone(link.read())
+        self.assertEqual("others", leader.run("CGET t w f:x"))
+        with open(gate, "w", encoding="ascii"):
+            pass
+        try:
+            leader.run("CONFIG SET cluster-wait 0")
+            self.assertEqual([b"OK", b"OK", b"QUEUED", b"QUEUED", b"QUEUED"],
+                             link.run("CPUT t w f:x 2", "MULTI", "XLEN changes", "CPUT t w f:x half", "CPUT t v f:x half"))
+            refused = link.run("EXEC")[0]
+            self.assertTrue(str(refused).startswith("TRYAGAIN what this connection has been told of"), refused)
+        finally:
+            os.unlink(gate)
+        self.assertEqual([b"2", None], link.run("CGET t w f:x", "CGET t v f:x"))
+        for each in (link, other):
+            each.close()
+        self.assert_at_rest(self.members)
+
+    @staticmethod
+    def has_caught_up(member):
+        try:
+            return member.info("replication").get("master_link_status", "up") == "up" and "no error" in member.refusal("CGET t m f:x")
+        except redis.RedisError:
+            return False
 
     def test_feeds_tell_who_may_read_them(self):
         """Also those of what the owner alone judges, and while they wait there."""

@@ -532,6 +532,7 @@ void Dispatcher::Reject(Session& session, CommandEntry* command, std::string_vie
   std::string aborted;
   // A refused EXEC ends its transaction, and says so in place of the code of the error.
   if (session.in_multi() && command != nullptr && IsExec(*command)) {
+    if (passing_ != nullptr) passing_->OnRunsHere(session, *command);
     DiscardTransaction(host_, session);
     const size_t code_bytes = error.starts_with("ERR ") ? 4 : 0;
     aborted = "EXECABORT Transaction discarded because of: ";
