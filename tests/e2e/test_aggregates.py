@@ -73,6 +73,32 @@ class GroupsTest(WireTest):
         self.assertEqual(stats[b"skipped"], 1)
         self.assertEqual(set(stats), {b"rows", b"cells", b"bytes", b"groups", b"micros", b"skipped"})
 
+    def test_text_without_an_end_is_no_number(self):
+        """What is a float says so by its type; of text inf, Infinity and nan are words."""
+        self.write("TABLE CREATE words FAMILY f FAMILY g TYPE f64", OK)
+        for number, word in enumerate(("1", "2.5", "inf", "-inf", "Infinity", "infinity", "nan", "NaN", "1e999", "1e308")):
+            self.write(f"CPUT words r f:{number} {word}", OK)
+        client = self.server.client()
+        groups, stats = client.execute_command("CAGG", "words", "REDUCE", "SUM", "f", "REDUCE", "QUANTILE", "f", 3, 0, 0.5, 1, "STATS")
+        self.assertEqual([[[], [b"sum(f)", b"1e+308", b"quantile(f)", [b"1", b"2.5", b"1e+308"]]]], groups)
+        self.assertEqual(7, dict(zip(stats[::2], stats[1::2]))[b"skipped"])
+        self.write("CPUT words r g:x inf", OK)
+        self.read("CAGG words REDUCE SUM g", [[[], M(("sum(g)", D("inf")))]])
+
+    def test_quantiles_are_exact_among_up_to_1024_numbers(self):
+        """Nearest rank: the number at place ceil(q * n), and the first for 0."""
+        self.write("TABLE CREATE exact FAMILY f TYPE f64", OK)
+        client = self.server.client()
+        numbers = [number * 1.0001 + 1000 for number in range(1024)]
+        for number in numbers:
+            client.execute_command("CPUT", "exact", f"r{number}", "f:x", repr(number), "f:y", repr(number))
+        ask = ("CAGG", "exact", "REDUCE", "QUANTILE", "f", 5, 0, 0.0001, 0.5, 0.999, 1)
+        self.assertEqual([numbers[0], numbers[0], numbers[511], numbers[1022], numbers[1023]],
+                         [float(each) for each in client.execute_command(*ask)[0][1][1]])
+        client.execute_command("CPUT", "exact", "one more", "f:x", "0.5")
+        for got, wanted in zip(client.execute_command(*ask)[0][1][1], (0.5, 0.5, numbers[511], numbers[1022], numbers[1023])):
+            self.assertLessEqual(abs(float(got) - wanted), wanted / 100)
+
     def test_each_counts_rows_without_a_target(self):
         self.write("CPUT m d1#11000 v:other 1", OK)
         self.read("CAGG m EACH 1 1 BY KEY 1 REDUCE COUNT v:t AS n", [[["d2"], M(("n", 1))]])

@@ -102,6 +102,80 @@ TEST_CASE("Parts of any size come to the distinct values of the whole", "[aggreg
   }
 }
 
+// Of numbers, each so often, in the order in which they come.
+QuantileCounts CountsOf(const std::vector<double>& numbers) {
+  QuantileCounts counts;
+  for (const double number : numbers) counts.Add(number);
+  return counts;
+}
+
+TEST_CASE("Up to 1,024 different numbers are counted as they are, more in buckets", "[aggregate]") {
+  Random random(17);
+  const double edges[]{0,
+                       -0.0,
+                       3.7,
+                       1000.5,
+                       2001.25,
+                       0x1p-1074,
+                       -0x1p-1074,
+                       1e308,
+                       -1e308,
+                       std::numeric_limits<double>::infinity(),
+                       -std::numeric_limits<double>::infinity(),
+                       9007199254740993.0};
+  for (int round = 0; round < 60; ++round) {
+    const size_t different = round < 30
+                                 ? 1 + random.Below(kQuantileExactMax)
+                                 : kQuantileExactMax - 2 + random.Below(round < 50 ? 5 : 3000);
+    std::map<double, uint64_t> model;
+    while (model.size() < different) {
+      const double number = random.OneIn(20)
+                                ? edges[random.Below(std::size(edges))]
+                                : std::ldexp(static_cast<double>(random.Next() >> 12),
+                                             static_cast<int>(random.Below(100)) - 90) *
+                                      (random.OneIn(2) ? 1 : -1);
+      ++model[number];
+    }
+    std::vector<double> numbers;
+    for (auto& [number, count] : model) {
+      count = 1 + random.Below(3);
+      numbers.insert(numbers.end(), count, number);
+    }
+    if (different > kQuantileExactMax) {
+      std::map<double, uint64_t> buckets;
+      for (const auto& [number, count] : model)
+        buckets[QuantileValue(QuantileKey(number))] += count;
+      model = std::move(buckets);
+    }
+    const std::vector<std::pair<double, uint64_t>> wanted(model.begin(), model.end());
+    for (size_t i = numbers.size(); i > 1; --i) std::swap(numbers[i - 1], numbers[random.Below(i)]);
+    const QuantileCounts whole = CountsOf(numbers);
+    INFO("round " << round << ", " << different << " different");
+    REQUIRE(whole.total() == numbers.size());
+    REQUIRE(whole.Sorted() == wanted);
+    // Parts in any order, also by way of other nodes.
+    const auto cut = static_cast<std::ptrdiff_t>(random.Below(numbers.size() + 1));
+    QuantileCounts left = CountsOf({numbers.begin(), numbers.begin() + cut});
+    const QuantileCounts right = CountsOf({numbers.begin() + cut, numbers.end()});
+    std::string bytes;
+    right.Encode(&bytes);
+    bytes += "what follows";
+    QuantileCounts told;
+    std::string_view from = bytes;
+    REQUIRE(told.Decode(&from));
+    REQUIRE(from == "what follows");
+    REQUIRE(told.Sorted() == right.Sorted());
+    left.Add(told);
+    REQUIRE(left.Sorted() == wanted);
+    REQUIRE(left.total() == numbers.size());
+    for (int i = 0; i < 20; ++i) {
+      QuantileCounts cut_off;
+      from = std::string_view(bytes).substr(0, random.Below(bytes.size() - 11));
+      if (cut_off.Decode(&from)) REQUIRE(from.empty());
+    }
+  }
+}
+
 TEST_CASE("A quantile's bucket is within a hundredth of all in it", "[aggregate]") {
   for (int number = -127; number <= 127; ++number) {
     REQUIRE(QuantileValue(QuantileKey(number)) == number);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,9 @@ void Add(AggregateGroups* groups, const AggregatePlan& plan, AggregateGroup* gro
   cell.type = ValueType::kI64;
   cell.stored = stored;
   cell.row = row;
-  for (const PlannedReduce& reduce : plan.reduces) groups->Add(group, reduce, cell);
+  std::vector<uint32_t> takers(plan.reduces.size());
+  std::iota(takers.begin(), takers.end(), 0);
+  groups->Add(group, takers, cell);
 }
 
 std::string KeyOf(uint64_t number) {

@@ -18,6 +18,7 @@ FUNCTIONS = (b'ROWS', b'COUNT', b'SUM', b'AVG', b'MIN', b'MAX', b'FIRST', b'LAST
              b'RATE', b'DISTINCT', b'QUANTILE', b'HISTOGRAM')
 CELL_FUNCTIONS = (b'MIN', b'MAX', b'FIRST', b'LAST')
 ARRAY_FUNCTIONS = (b'QUANTILE', b'HISTOGRAM')
+QUANTILE_EXACT_MAX = 1024
 OPERATORS = {b'EQ': lambda sign: sign == 0, b'NE': lambda sign: sign != 0, b'LT': lambda sign: sign < 0,
              b'LE': lambda sign: sign <= 0, b'GT': lambda sign: sign > 0, b'GE': lambda sign: sign >= 0}
 # More groups than these, or of longer keys, are not made here. Whether the server's memory is enough for them is not for a
@@ -400,7 +401,7 @@ class Reduce:
                 found.append((cell.type, int(cell.value) if cell.type == 'bool' else cell.value))
             elif cell.type in values.TEXTS and table.families[cell.family].type_of(cell.ranks) is None:
                 number = read_number(cell.value)
-                if number is not None:
+                if number is not None and not (isinstance(number, float) and math.isinf(number)):
                     found.append(('f64', number))
         return found
 
@@ -559,8 +560,10 @@ class Reduce:
             rank = max(1, math.ceil(q * len(numbers)))
             found.append(numbers[rank - 1])
 
+        part = 0 if len(set(numbers)) <= QUANTILE_EXACT_MAX else 0.01
+
         def show(protocol):
-            return [Predicate('within 1 %% of %r' % number, functools.partial(self._near, number, 0.01, protocol))
+            return [Predicate('within %g of %r' % (part, number), functools.partial(self._near, number, part, protocol))
                     for number in found]
         return (0,), show, None
 

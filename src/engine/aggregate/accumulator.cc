@@ -29,9 +29,10 @@ constexpr int64_t kNormalKeyMin{int64_t{1} << kQuantileBits};
 constexpr size_t kKnownSlotsFirst{8};
 
 // The lowest bits of the product are mixed least, so they are dropped: the table takes the lowest
-// of the rest.
+// of the rest. Those of a float's bits say nothing, mostly.
 size_t HashOf(int64_t key) {
-  return static_cast<size_t>(static_cast<uint64_t>(key) * 0x9e3779b97f4a7c15ULL >> 20);
+  const auto bits = static_cast<uint64_t>(key);
+  return static_cast<size_t>((bits ^ bits >> 32) * 0x9e3779b97f4a7c15ULL >> 32);
 }
 
 template <typename T>
@@ -221,6 +222,61 @@ double QuantileValue(int64_t key) {
   return negative ? -value : value;
 }
 
+namespace {
+
+// Of a number, so that keys are in the order of numbers; the two zeros are one.
+int64_t ExactKey(double number) {
+  if (number == 0) return 0;
+  const auto bits = static_cast<int64_t>(std::bit_cast<uint64_t>(number) & ~kSignBit);
+  return std::signbit(number) ? -bits : bits;
+}
+
+double ExactValue(int64_t key) {
+  const auto value = std::bit_cast<double>(static_cast<uint64_t>(key < 0 ? -key : key));
+  return key < 0 ? -value : value;
+}
+
+}  // namespace
+
+void QuantileCounts::Add(double number) {
+  if (exact_)
+    AddKey(ExactKey(number), 1);
+  else
+    counts_.Add(QuantileKey(number), 1);
+}
+
+void QuantileCounts::AddKey(int64_t key, uint64_t count) {
+  counts_.Add(key, count);
+  if (counts_.size() > kQuantileExactMax) [[unlikely]]
+    GoOver();
+}
+
+// What is there then does not depend on the order in which numbers came.
+void QuantileCounts::GoOver() {
+  const KeyCounts numbers = std::exchange(counts_, KeyCounts());
+  exact_ = false;
+  for (const auto& [key, count] : numbers.Sorted())
+    counts_.Add(QuantileKey(ExactValue(key)), count);
+}
+
+void QuantileCounts::Add(const QuantileCounts& other) {
+  if (exact_ && !other.exact_) GoOver();
+  for (const auto& [key, count] : other.counts_.Sorted()) {
+    if (exact_)
+      AddKey(key, count);
+    else
+      counts_.Add(other.exact_ ? QuantileKey(ExactValue(key)) : key, count);
+  }
+}
+
+std::vector<std::pair<double, uint64_t>> QuantileCounts::Sorted() const {
+  std::vector<std::pair<double, uint64_t>> sorted;
+  sorted.reserve(counts_.size());
+  for (const auto& [key, count] : counts_.Sorted())
+    sorted.emplace_back(exact_ ? ExactValue(key) : QuantileValue(key), count);
+  return sorted;
+}
+
 // --- HeldValue
 
 void HeldValue::Set(ValueType type, std::string_view stored) {
@@ -327,8 +383,8 @@ size_t BeginAccumulator(const PlannedReduce& reduce, char* accumulator) {
       new (accumulator) DistinctAccumulator{new DistinctValues};
       return sizeof(DistinctValues);
     case Reduce::Function::kQuantile:
-      new (accumulator) QuantileAccumulator{new KeyCounts};
-      return sizeof(KeyCounts);
+      new (accumulator) QuantileAccumulator{new QuantileCounts};
+      return sizeof(QuantileCounts);
     case Reduce::Function::kHistogram: {
       const size_t counts = reduce.bounds.size() + 1;
       new (accumulator) HistogramAccumulator{new uint64_t[counts]()};
@@ -492,10 +548,9 @@ CELLAR_INLINE size_t AddNumbers(const PlannedReduce& reduce, Cells cells, char* 
       return avg.sum.heap_bytes() - before;
     }
     case Reduce::Function::kQuantile: {
-      KeyCounts* counts = At<QuantileAccumulator>(accumulator).counts;
+      QuantileCounts* counts = At<QuantileAccumulator>(accumulator).counts;
       const size_t before = counts->heap_bytes();
-      while (NextNumber(&cells, skipped, &number) != nullptr)
-        counts->Add(QuantileKey(ToDouble(number)), 1);
+      while (NextNumber(&cells, skipped, &number) != nullptr) counts->Add(ToDouble(number));
       return counts->heap_bytes() - before;
     }
     case Reduce::Function::kStddev:
@@ -639,11 +694,8 @@ size_t MergeAccumulator(const PlannedReduce& reduce, const char* from, char* acc
       return Grown(values, [&] { values->Add(*At<DistinctAccumulator>(from).values); });
     }
     case Reduce::Function::kQuantile: {
-      KeyCounts* counts = At<QuantileAccumulator>(accumulator).counts;
-      return Grown(counts, [&] {
-        for (const auto& [key, count] : At<QuantileAccumulator>(from).counts->Sorted())
-          counts->Add(key, count);
-      });
+      QuantileCounts* counts = At<QuantileAccumulator>(accumulator).counts;
+      return Grown(counts, [&] { counts->Add(*At<QuantileAccumulator>(from).counts); });
     }
     case Reduce::Function::kHistogram: {
       const uint64_t* counts = At<HistogramAccumulator>(from).counts;

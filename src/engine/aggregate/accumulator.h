@@ -33,13 +33,10 @@ class KeyCounts {
  public:
   void Add(int64_t key, uint64_t count);
   uint64_t total() const { return total_; }
+  size_t size() const { return used_; }  // keys
   // All of them, by key.
   std::vector<std::pair<int64_t, uint64_t>> Sorted() const;
   size_t heap_bytes() const { return slots_.capacity() * sizeof(Slot); }
-  // For another node, which takes it for the same.
-  void Encode(std::string* to) const;
-  // REQUIRES: nothing has been added. False: these are not the bytes of one.
-  [[nodiscard]] bool Decode(std::string_view* from);
 
  private:
   struct Slot {
@@ -86,10 +83,34 @@ class DistinctValues {
   std::unique_ptr<HllSketch> states_;
 };
 
-// QUANTILE: counts of numbers by the first 7 bits of their binary fraction, so that the lower end
-// of a bucket is within 1/128 of all in it; whole numbers below 128 have one each.
+// QUANTILE, beyond kQuantileExactMax different numbers: counts by the first 7 bits of their binary
+// fraction, so that the lower end of a bucket is within 1/128 of all in it; whole numbers below 128
+// have one each.
 int64_t QuantileKey(double value);
 double QuantileValue(int64_t key);
+
+// QUANTILE: how many there are of each number, or of each bucket.
+inline constexpr size_t kQuantileExactMax{1'024};
+class QuantileCounts {
+ public:
+  void Add(double number);
+  void Add(const QuantileCounts& other);
+  uint64_t total() const { return counts_.total(); }
+  // Numbers, or lower ends of buckets, ascending, and how many there are of each.
+  std::vector<std::pair<double, uint64_t>> Sorted() const;
+  size_t heap_bytes() const { return counts_.heap_bytes(); }
+  // For another node, which takes it for the same.
+  void Encode(std::string* to) const;
+  // REQUIRES: nothing has been added. False: these are not the bytes of one.
+  [[nodiscard]] bool Decode(std::string_view* from);
+
+ private:
+  void AddKey(int64_t key, uint64_t count);  // of a number
+  void GoOver();                             // to buckets
+
+  KeyCounts counts_;
+  bool exact_{true};  // keys are of numbers, in their order
+};
 
 // A value of its own.
 class HeldValue {
@@ -143,7 +164,7 @@ struct DistinctAccumulator {
   DistinctValues* values;
 };
 struct QuantileAccumulator {
-  KeyCounts* counts;
+  QuantileCounts* counts;
 };
 struct HistogramAccumulator {
   uint64_t* counts;  // one more than there are bounds

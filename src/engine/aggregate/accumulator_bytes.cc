@@ -196,22 +196,30 @@ bool TimedValue::Decode(std::string_view* from) {
   return true;
 }
 
-void KeyCounts::Encode(std::string* to) const {
-  PutVarint64(to, used_);
-  for (const auto& [key, count] : Sorted()) {
+// Buckets as they were encoded while there was nothing else; numbers behind a count that no group
+// can have, which a node of such a version refuses.
+constexpr uint64_t kExactNumbers{UINT64_MAX};
+constexpr int64_t kInfinityBits{0x7ff0000000000000};
+void QuantileCounts::Encode(std::string* to) const {
+  if (exact_) PutVarint64(to, kExactNumbers);
+  PutVarint64(to, counts_.size());
+  for (const auto& [key, count] : counts_.Sorted()) {
     PutSigned(to, key);
     PutVarint64(to, count);
   }
 }
 
-bool KeyCounts::Decode(std::string_view* from) {
+bool QuantileCounts::Decode(std::string_view* from) {
   uint64_t left = 0;
   if (!GetVarint64(from, &left)) return false;
+  exact_ = left == kExactNumbers;
+  if (exact_ && (!GetVarint64(from, &left) || left > kQuantileExactMax)) return false;
   for (; left > 0; --left) {
     int64_t key = 0;
     uint64_t count = 0;
     if (!GetSigned(from, &key) || !GetVarint64(from, &count) || count == 0) return false;
-    Add(key, count);
+    if (exact_ && (key > kInfinityBits || key < -kInfinityBits)) return false;
+    counts_.Add(key, count);
   }
   return true;
 }

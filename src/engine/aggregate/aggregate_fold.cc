@@ -290,7 +290,7 @@ void AggregateFold::AddTo(const std::vector<uint32_t>& takers, size_t family,
       .text_counts = IsTextType(type) && plan_.families[family].TextCounts(qualifier),
       .row = row_,
       .place = &place_};
-  for (const uint32_t taker : takers) groups_->Add(group, plan_.reduces[taker], cell);
+  groups_->Add(group, takers, cell);
 }
 
 void AggregateFold::AddRun(const std::vector<uint32_t>& takers, bool text_counts,
@@ -306,7 +306,7 @@ void AggregateFold::AddHeld(const std::vector<uint32_t>& takers, bool text_count
                     .text_counts = text_counts,
                     .row = rows == Rows::kOne ? row_ : 0,
                     .plain = plain};
-  for (const uint32_t taker : takers) groups_->Add(group_, plan_.reduces[taker], run);
+  groups_->Add(group_, takers, run);
 }
 
 void AggregateFold::Add(size_t family, std::string_view qualifier, int64_t timestamp_micros,

@@ -10,6 +10,7 @@
 // asked for by memory_bytes().
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -68,10 +69,18 @@ class AggregateGroups {
   AggregateGroup& Find(std::string_view key, uint32_t float32_mask);
   // A group of no cells, of which Find does not know. `source` is not filled, and may be null.
   void AddFilled(std::string_view key, uint32_t float32_mask, const AggregateGroup* source);
-  // Adds a cell, or a FoldRun of them, to what one REDUCE keeps for a group.
+  // Adds a cell, or a FoldRun of them, to what these of the plan's REDUCEs keep for a group. A cell
+  // is skipped once, however many skip it: those that do skip the same ones.
   template <typename Cells>
-  void Add(AggregateGroup* group, const PlannedReduce& reduce, const Cells& cells) {
-    heap_bytes_ += AddToAccumulator(reduce, cells, group->accumulator(reduce), &skipped_);
+  void Add(AggregateGroup* group, const std::vector<uint32_t>& takers, const Cells& cells) {
+    uint64_t skipped_most = 0;
+    for (const uint32_t taker : takers) {
+      const PlannedReduce& reduce = plan_.reduces[taker];
+      uint64_t skipped = 0;
+      heap_bytes_ += AddToAccumulator(reduce, cells, group->accumulator(reduce), &skipped);
+      skipped_most = std::max(skipped_most, skipped);
+    }
+    skipped_ += skipped_most;
   }
   // Takes `count` of the groups of another table of the same plan, from the *at-th on, into this
   // one; moves *at. True when there are no more.

@@ -188,7 +188,7 @@ AggregateValue AvgOf(const AvgAccumulator& avg) {
   return Double(DoubleOf(avg.sum) / static_cast<double>(avg.cells));
 }
 
-AggregateValue QuantilesOf(const PlannedReduce& reduce, const KeyCounts& counts) {
+AggregateValue QuantilesOf(const PlannedReduce& reduce, const QuantileCounts& counts) {
   if (counts.total() == 0) return {};
   AggregateValue value;
   value.kind = AggregateValue::Kind::kDoubles;
@@ -197,10 +197,10 @@ AggregateValue QuantilesOf(const PlannedReduce& reduce, const KeyCounts& counts)
     // The nearest rank: of n numbers the ceil(q * n)-th, and the first for q = 0.
     const uint64_t rank = std::max<uint64_t>(CeilOfPart(q, counts.total()), 1);
     uint64_t before = 0;
-    for (const auto& [key, count] : sorted) {
+    for (const auto& [number, count] : sorted) {
       before += count;
       if (before < rank) continue;
-      value.doubles.push_back(QuantileValue(key));
+      value.doubles.push_back(number);
       break;
     }
   }

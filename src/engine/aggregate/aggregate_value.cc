@@ -83,7 +83,8 @@ bool ReadNumber(ValueType type, std::string_view stored, bool text_counts, Numbe
     return true;
   }
   number->is_integer = false;
-  return ParseDouble(stored, &number->floating) == NumberError::kNone;
+  return ParseDouble(stored, &number->floating) == NumberError::kNone &&
+         std::isfinite(number->floating);
 }
 
 int CompareForSort(ValueType a_type, std::string_view a, ValueType b_type, std::string_view b) {

@@ -41,7 +41,7 @@ constexpr ValueClass ClassOf(ValueType type) {
 // The number of a cell that is one by its type: numeric, bool, or an hll's estimate.
 // REQUIRES: ClassOf(type) == kNumber.
 Number NumberOf(ValueType type, std::string_view stored);
-// The number of any cell, also of text that is one if `text_counts`. False if it is none.
+// The number of any cell, also of text that is a finite one if `text_counts`. False if it is none.
 [[nodiscard]] bool ReadNumber(ValueType type, std::string_view stored, bool text_counts,
                               Number* number);
 
