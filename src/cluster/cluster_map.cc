@@ -92,6 +92,21 @@ Status NoMap() {
 }
 
 // All sets have come back from this cut (0: of none): it was a whole one.
+Status NoteEnded(MapTables& tables, const std::map<uint64_t, MoveEnd>& ended, int64_t now_ms) {
+  if (ended.empty()) return Status::Ok();
+  ASSIGN_OR_RETURN(const MapTables::JobRows rows, tables.Jobs());
+  for (const auto& [number, end] : ended) {
+    const auto row = rows.jobs.find(number);
+    if (row == rows.jobs.end() || row->second.ended()) continue;
+    MoveJob job = row->second;
+    job.state = end == MoveEnd::kMoved ? MoveJob::State::kDone : MoveJob::State::kCancelled;
+    job.ended_ms = now_ms;
+    if (end == MoveEnd::kCancelled) job.error = "it had ended before set 0 came back without that";
+    RETURN_IF_ERROR(tables.WriteJob(job));
+  }
+  return Status::Ok();
+}
+
 Status NoteGood(MapTables& tables, uint64_t cut) {
   if (cut == 0 || !tables.has_cuts()) return Status::Ok();
   for (MapTables::CutRow& row : tables.Cuts(UINT64_MAX)) {
@@ -286,6 +301,32 @@ Result<uint64_t> ClusterMap::Admit(Store& store, uint32_t term, uint64_t id, std
   return number;
 }
 
+// What became of them was told to this set, which has forgotten that, too: it is seen by who has
+// the tablet now.
+std::map<uint64_t, MoveEnd> ClusterMap::EndedUpTo(Store& store, uint64_t floor) const {
+  std::map<uint64_t, MoveEnd> ended;
+  const auto has_come = [&](uint64_t table_id, const Tablet& tablet) {
+    return std::any_of(claims_.begin(), claims_.end(), [&](const auto& claimed) {
+      const auto tablets = claimed.second.find(table_id);
+      if (tablets == claimed.second.end()) return false;
+      const Tablet* const there = tablets->second->Find(tablet.begin);
+      return there != nullptr && there->epoch > tablet.epoch;
+    });
+  };
+  const auto end = [&](uint64_t job, uint64_t table_id, const Tablet& tablet) {
+    if (job <= floor)
+      ended.emplace(job, has_come(table_id, tablet) ? MoveEnd::kMoved : MoveEnd::kCancelled);
+  };
+  const TabletMoves& moves = store.engine().cluster().moves;
+  for (const auto& [job, move] : moves.out()) end(job, move.table_id, move.tablet);
+  for (const auto& [job, move] : moves.in()) end(job, move.table_id, move.tablet);
+  const Result<MapTables::JobRows> rows = MapTables(store).Jobs();
+  if (!rows.ok()) return ended;
+  for (const auto& [number, job] : rows->jobs)
+    if (!job.ended()) end(number, job.table_id, job.tablet);
+  return ended;
+}
+
 Status ClusterMap::Reopen(Store& store, const ReturnVerdict& verdict, uint64_t cut,
                           const TabletsByTable& lost) {
   MapTables tables(store);
@@ -302,6 +343,7 @@ Status ClusterMap::Reopen(Store& store, const ReturnVerdict& verdict, uint64_t c
     }
     change = PlanMap(map_, claims, IdsOf(claims));
   }
+  const std::map<uint64_t, MoveEnd> ended = EndedUpTo(store, verdict.floor);
   std::string what = "back again:";
   std::string why = cut == 0 ? std::string("nobody else has what they own")
                              : fmt::format("all were recovered to cut {}", cut);
@@ -311,8 +353,9 @@ Status ClusterMap::Reopen(Store& store, const ReturnVerdict& verdict, uint64_t c
       what += fmt::format(" set {} as {:016x}", number, set_id);
       RETURN_IF_ERROR(tables.WriteSet(number, fmt::format("{:016x}", set_id), now_ms));
       if (number == store.engine().cluster().set)
-        RETURN_IF_ERROR(TabletChanges(store).OpenAs(set_id));
+        RETURN_IF_ERROR(TabletChanges(store).OpenAs(set_id, ended));
     }
+    RETURN_IF_ERROR(NoteEnded(tables, ended, now_ms));
     if (verdict.last_job > 0) {
       RETURN_IF_ERROR(tables.CreateJobs());
       ASSIGN_OR_RETURN(const MapTables::JobRows jobs, tables.Jobs());
@@ -376,9 +419,33 @@ uint32_t ClusterMap::FeatureLevel(uint32_t own) const {
   return std::min(own, known_ >= kClusterLinkCuts ? kCutsLevel : kMovesLevel);
 }
 
-void ClusterMap::TakeClaims(Store& store, uint32_t term, uint64_t set, TabletsByTable tablets) {
+std::vector<CatalogChange::Part> ClusterMap::PartsBehind(Store& store, uint64_t catalog,
+                                                         uint64_t set) const {
+  std::vector<CatalogChange::Part> parts;
+  const uint64_t last = store.engine().cluster().catalog;
+  MapTables tables(store);
+  if (catalog >= last || !tables.exist()) return parts;
+  CatalogChange change;
+  for (uint64_t number = std::max(catalog + 1, tables.FirstChange()); number <= last; ++number) {
+    if (!tables.ReadChange(number, &change)) continue;
+    for (CatalogChange::Part& part : change.parts)
+      if (part.set == set && TableOf(store, part.table_id) != nullptr)
+        parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// A set that cannot take a change, as one whose disk is full, reports what it had before, again and
+// again: without what it is about to own that would look as if nobody did.
+void ClusterMap::TakeClaims(Store& store, uint32_t term, uint64_t set, TabletsByTable tablets,
+                            uint64_t catalog) {
   // What was known in another term is forgotten now, and not with what is told here.
   BeginLook(store, term);
+  for (const CatalogChange::Part& part : PartsBehind(store, catalog, set)) {
+    std::string_view bytes = part.tablets;
+    if (Tablets::Pointer given = Tablets::Decode(&bytes); given != nullptr)
+      tablets.try_emplace(part.table_id, std::move(given));
+  }
   TabletsByTable& known = claims_[set];
   const auto forget = [this](const TabletsByTable& some, const TabletsByTable& others) {
     for (const auto& [id, list] : some) {

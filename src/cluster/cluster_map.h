@@ -92,8 +92,14 @@ class ClusterMap final : public CatalogKeeper {
   // --- several sets
   // All that are of the cluster, ascending; outside of one none. O(1) while they do not change.
   const std::vector<MapTables::SetRow>& Sets(Store& store);
-  // What another set has reported to own, to the director of this term.
-  void TakeClaims(Store& store, uint32_t term, uint64_t set, TabletsByTable tablets);
+  // What another set has reported to own, to the director of this term, when it had changes of the
+  // schema up to `catalog`: what those behind it give the set is its own, too. O(tablets), and of
+  // the changes that it lacks.
+  void TakeClaims(Store& store, uint32_t term, uint64_t set, TabletsByTable tablets,
+                  uint64_t catalog = UINT64_MAX);
+  // What the changes of the schema behind that one, as far as they are kept, give the set of tables
+  // that there are.
+  std::vector<CatalogChange::Part> PartsBehind(Store& store, uint64_t catalog, uint64_t set) const;
   // TRYAGAIN: the tablet ends where the table keeps rows together, and its set, which has all of
   // them, has split it before it heard of that: it is about to take that back.
   Status CheckMayMove(const Table& table, const Tablet& tablet) const;
@@ -116,6 +122,7 @@ class ClusterMap final : public CatalogKeeper {
   uint32_t FeatureLevel(uint32_t own) const;
 
  private:
+  std::map<uint64_t, MoveEnd> EndedUpTo(Store& store, uint64_t floor) const;
   // What the map was last made of.
   struct Seen {
     Tablets::Pointer tablets;

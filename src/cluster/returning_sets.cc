@@ -120,6 +120,8 @@ ReturnVerdict ReturningSets::DecideAll(const Director& director) const {
   }
   for (const auto& [number, report] : reports)
     verdict.last_job = std::max(verdict.last_job, LastJobOf(report->state.moves));
+  for (const auto& [number, report] : reports)
+    if (number != 0) verdict.floor = std::max(verdict.floor, report->state.moves.floor());
   if (verdict.why.empty())
     verdict.faults = FindOwnershipFaults(director.tables, reports, director.lost);
   if (!verdict.why.empty() || !verdict.faults.empty()) verdict.open.clear();

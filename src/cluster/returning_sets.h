@@ -41,6 +41,8 @@ struct ReturnVerdict {
   std::vector<MapFault> faults{};
   // The last job of those sets that a set knows of: no number up to it is given again.
   uint64_t last_job{0};
+  // One of the other sets has forgotten what became of jobs up to this one: they have ended.
+  uint64_t floor{0};
 };
 
 class ReturningSets {

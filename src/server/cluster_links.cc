@@ -304,6 +304,8 @@ class ClusterLinks::Down final : public PeerHandler {
   // Whether it belongs to a set of the cluster now.
   void Judge() {
     if (dead() || !reported_) return;
+    // What was changed in this very turn is in the schema that it may be told of.
+    links_.NoteCatalog();
     Services& services = links_.host_.services();
     Store& store = links_.host_.store();
     const auto& sets = services.cluster_map.Sets(store);
@@ -459,8 +461,9 @@ class ClusterLinks::Down final : public PeerHandler {
       if (report.leads && !was_removed && IsReplaced(state, sets))
         Say(FrameKind::kMap, std::string(1, static_cast<char>(MapPart::kReplaced)));
       if (is_its && report.leads) {
-        links_.host_.services().cluster_map.TakeClaims(
-            links_.host_.store(), links_.host_.replication().term(), state.set, std::move(tablets));
+        links_.host_.services().cluster_map.TakeClaims(links_.host_.store(),
+                                                       links_.host_.replication().term(), state.set,
+                                                       std::move(tablets), state.catalog);
         ClusterPart::Tend(links_.host_);
       }
     }
@@ -582,18 +585,6 @@ void ClusterLinks::NoteKnown() {
     if (set.number != 0) least = std::min(least, known == known_.end() ? 0 : known->second);
   }
   host_.services().cluster_map.SetKnown(least);
-}
-
-void ClusterLinks::TellListeners(const CutMark& mark, uint64_t number) {
-  const CutListeners& listeners = host_.services().cut_listeners;
-  const auto listener = listeners.find(mark.purpose);
-  if (listener != listeners.end()) listener->second->OnCut(mark, number, host_.store().last_lsn());
-}
-
-void ClusterLinks::OnCutLogged(const CutMark& mark, uint64_t number, bool fits) {
-  NoteCatalog();
-  director_.OnCut(number, fits, now());
-  TellListeners(mark, number);
 }
 
 void ClusterLinks::NoteCatalog() {
@@ -802,9 +793,15 @@ void ClusterLinks::TellChange(uint64_t set, uint64_t number) {
                     .change = {}};
   CatalogChange change;
   if (number == 0) {
+    // What is not committed may never be. When it reports again it is told.
+    if (store.engine().cluster().catalog != director_.committed())
+      return leader->Fail("the schema is being changed");
     Result<std::string> whole = CatalogChanges::Whole(store.engine());
     if (!whole.ok()) return leader->Fail(whole.status().text());
-    change = {.number = director_.committed(), .ops = *std::move(whole), .parts = {}};
+    // Tables may have been made since it was admitted, and it was dealt a part.
+    change = {.number = director_.committed(),
+              .ops = *std::move(whole),
+              .parts = host_.services().cluster_map.PartsBehind(store, 0, set)};
   } else if (!MapTables(store).ReadChange(number, &change)) {
     return leader->Fail(fmt::format("change {} of the schema is not kept any more", number));
   }

@@ -172,6 +172,18 @@ void ClusterLinks::PutSet(ClusterSet set) {
   if (host_.services().cluster_view.sets.Put(std::move(set))) ++directory_version_;
 }
 
+void ClusterLinks::TellListeners(const CutMark& mark, uint64_t number) {
+  const CutListeners& listeners = host_.services().cut_listeners;
+  const auto listener = listeners.find(mark.purpose);
+  if (listener != listeners.end()) listener->second->OnCut(mark, number, host_.store().last_lsn());
+}
+
+void ClusterLinks::OnCutLogged(const CutMark& mark, uint64_t number, bool fits) {
+  NoteCatalog();
+  director_.OnCut(number, fits, now());
+  TellListeners(mark, number);
+}
+
 // So long a set looks for its cluster without a word, which may be starting as well; and so often
 // it says that it finds none.
 static constexpr int64_t kAlonePatienceMicros{5'000'000};

@@ -199,7 +199,8 @@ bool SetReturns::Write(const ReturnVerdict& verdict, uint64_t cut, const Tablets
   for (const ReturnVerdict::Opening& opening : verdict.open) {
     const auto report = sets_.reports().find(opening.set_id);
     if (report == sets_.reports().end()) continue;
-    services.cluster_map.TakeClaims(store, term, opening.number, report->second.tablets);
+    services.cluster_map.TakeClaims(store, term, opening.number, report->second.tablets,
+                                    report->second.state.catalog);
   }
   const Status done = services.cluster_map.Reopen(store, verdict, cut, lost);
   if (!done.ok()) {

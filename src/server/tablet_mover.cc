@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/os/log.h"
+#include "cluster/director_desk.h"
 #include "cluster/lost_rows.h"
 #include "commands/cluster/cluster_part.h"
 #include "commands/session/services.h"
@@ -309,6 +311,14 @@ void TabletMover::AskOf(const MoveJob& job, Ordered* ordered) {
   }
   if (!is_adoption || drops) {
     ordered->ticket = calls_.Ask(drops ? job.to : job.from, StepOf(job, *ordered));
+    return;
+  }
+  // What it denies to have now it may be given by a change that it has not taken.
+  const DirectorDesk* const desk = host_.services().director;
+  const auto lacks =
+      desk == nullptr ? std::optional<uint64_t>(0) : desk->WhoLacks(party_.catalog());
+  if (lacks) {
+    ordered->progress.why = fmt::format("set {} has not taken all changes of the schema", *lacks);
     return;
   }
   std::vector<uint64_t> sets;

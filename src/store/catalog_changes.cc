@@ -494,7 +494,11 @@ Status CatalogChanges::Join(const ClusterState& state, const CatalogChange& whol
   store_.mutation_.SetTablets(bytes);
   std::vector<uint64_t> tables;
   Status status = AddOps(whole.ops, &tables);
-  if (status.ok()) status = Carry();
+  if (status.ok()) {
+    for (const CatalogChange::Part& part : whole.parts)
+      if (part.set == state.set) store_.mutation_.AssignTablets(part.table_id, part.tablets);
+    status = Carry();
+  }
   if (!status.ok()) {
     store_.mutation_.Reset();
     return status;

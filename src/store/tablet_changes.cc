@@ -238,7 +238,7 @@ Status TabletChanges::End() {
   return store_.CommitLocalSchema(nullptr);
 }
 
-Status TabletChanges::OpenAs(uint64_t set_id) {
+Status TabletChanges::OpenAs(uint64_t set_id, const std::map<uint64_t, MoveEnd>& ended) {
   CELLAR_ASSERT(store_.engine_->cluster().active());
   CELLAR_ASSERT(set_id != 0);
   RETURN_IF_ERROR(store_.CheckFeature(Feature::kCuts));
@@ -250,6 +250,13 @@ Status TabletChanges::OpenAs(uint64_t set_id) {
   const bool comes_back = cluster.opened_as != 0 && cluster.opened_as != set_id;
   for (const auto& [job, move] : cluster.moves.out())
     if (comes_back && !move.given) store_.mutation_.Move(MutationOp::kMoveCancel, job, {});
+  for (const auto& [job, end] : ended) {
+    const MoveOut* const out = cluster.moves.FindOut(job);
+    if (comes_back && out != nullptr && out->given && end == MoveEnd::kMoved)
+      store_.mutation_.Move(MutationOp::kMoveDone, job, {});
+    if (comes_back && cluster.moves.FindIn(job) != nullptr)
+      store_.mutation_.Move(MutationOp::kMoveCancel, job, {});
+  }
   return store_.CommitLocalSchema(nullptr);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "cellar/status.h"
 #include "engine/state/cluster_state.h"
+#include "engine/state/tablet_moves.h"
 #include "engine/table/table.h"
 
 namespace cellar {
@@ -69,9 +71,10 @@ class TabletChanges {
   // The set is part of no cluster any more. REQUIRES: it is, and owns all rows of all tables.
   Status End();
   // The set is in order as that replica set. If it was another one before, it has come back from
-  // what was kept of it: jobs that take tablets away from it end. TRYAGAIN, ERR: not all members
-  // know of it. REQUIRES: the set is part of a cluster.
-  Status OpenAs(uint64_t set_id);
+  // what was kept of it: jobs that take tablets away from it end, and those in `ended`, as other
+  // sets know that they have. TRYAGAIN, ERR: not all members know of it. REQUIRES: the set is part
+  // of a cluster.
+  Status OpenAs(uint64_t set_id, const std::map<uint64_t, MoveEnd>& ended = {});
   // What a set that has come back is to have (cluster/settlement.h): of the tables that are named
   // these tablets, and these moves. CORRUPTION: one is none that has tablets. REQUIRES: the set is
   // part of a cluster; no transaction.

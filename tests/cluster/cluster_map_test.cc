@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "cluster/returning_sets.h"
+#include "store/catalog_changes.h"
+#include "store/requests.h"
+#include "store/sliced_change.h"
 #include "store/tablet_changes.h"
 #include "tests/store/index_fixture.h"
 
@@ -150,6 +154,102 @@ TEST_CASE_METHOD(Director, "What a set tells a new director first is kept", "[cl
   REQUIRE(map.Tend(*store, 2).ok());
   REQUIRE(map.Current(*store).FindTablet(id, "x")->set == 1);
   REQUIRE(map.Current(*store).FindTablet(id, "x")->epoch == 5);
+}
+
+// Of the table: the sets of its tablets, in their order.
+std::string SetsOf(ClusterMap& map, Store& store, const Table& table) {
+  std::string text;
+  for (const MapEntry& entry : map.Current(store).Find(table.id())->tablets)
+    text += std::to_string(entry.set);
+  return text;
+}
+
+TEST_CASE_METHOD(Director, "A set owns what changes that it has not taken yet give it",
+                 "[cluster]") {
+  REQUIRE(Begin().ok());
+  CatalogChanges::SetKeeper(*store, &map);
+  REQUIRE(map.Admit(*store, term, 7, "a set", "a test").ok());
+  const auto create = [&](const std::string& name) {
+    const std::vector<std::string_view> rows{"c", "f", "m"};
+    REQUIRE(store
+                ->CreateTable(
+                    "0", name,
+                    {.key = Order(), .families = {{"f", {}}}, .placement = {}, .split_at = rows})
+                .ok());
+    REQUIRE(map.Tend(*store, term).ok());
+    return SetsOf(map, *store, Find(name));
+  };
+  // It is told of it with the whole schema, when it joins.
+  REQUIRE(create("early") == "0101");
+  REQUIRE(map.PartsBehind(*store, 0, 1).size() == 1);
+  REQUIRE(map.PartsBehind(*store, 0, 2).empty());
+  uint64_t joined = store->engine().cluster().catalog;
+  const CatalogChange::Part part = map.PartsBehind(*store, 0, 1)[0];
+  std::string_view bytes = part.tablets;
+  const TabletsByTable early{{Find("early").id(), Tablets::Decode(&bytes)}};
+  map.TakeClaims(*store, term, 1, early, joined);
+  REQUIRE(Check().empty());
+  REQUIRE(create("t") == "0101");
+  // It cannot take the change, and says again and again what it has.
+  for (int i = 0; i < 3; ++i) {
+    map.TakeClaims(*store, term, 1, early, joined);
+    REQUIRE(map.Tend(*store, term).ok());
+    REQUIRE(Check().empty());
+    REQUIRE(SetsOf(map, *store, Find("t")) == "0101");
+  }
+  REQUIRE(store->DropTable(Find("t")).ok());
+  REQUIRE(create("u").find('1') != std::string::npos);
+  map.TakeClaims(*store, term, 1, early, joined);
+  REQUIRE(Check().empty());
+  // Of changes that it has, what it says counts.
+  joined = store->engine().cluster().catalog;
+  map.TakeClaims(*store, term, 1, early, joined);
+  REQUIRE_FALSE(Check().empty());
+  CatalogChanges::SetKeeper(*store, nullptr);
+}
+
+TEST_CASE_METHOD(Director, "Set 0 that comes back older ends jobs that others have forgotten",
+                 "[cluster]") {
+  Make("t", {{"f", {}}});
+  Make("u", {{"f", {}}});
+  REQUIRE(Begin().ok());
+  REQUIRE(map.Admit(*store, term, 7, "a set", "a test").ok());
+  REQUIRE(map.Admit(*store, term, 8, "a set", "a test").ok());
+  const uint64_t moved = Find("t").id();
+  const uint64_t stayed = Find("u").id();
+  const auto job = [&](uint64_t number, uint64_t table_id) {
+    MoveJob made;
+    made.number = number;
+    made.table_id = table_id;
+    made.table = "0/t";
+    made.tablet = {.begin = "", .end = "", .epoch = 3};
+    made.from = 1;
+    made.to = 2;
+    return made;
+  };
+  const Status written = MapTables::AsOne(*store, [&]() -> Status {
+    MapTables tables(*store);
+    RETURN_IF_ERROR(tables.CreateJobs());
+    RETURN_IF_ERROR(tables.WriteJob(job(2, moved)));
+    RETURN_IF_ERROR(tables.WriteJob(job(3, stayed)));
+    return tables.WriteJob(job(9, stayed));
+  });
+  REQUIRE(written.ok());
+  map.TakeClaims(*store, term, 1,
+                 {{stayed, Tablets::Make({{.begin = "", .end = "", .epoch = 3}})}});
+  map.TakeClaims(*store, term, 2, {{moved, Tablets::Make({{.begin = "", .end = "", .epoch = 6}})}});
+  ReturnVerdict verdict;
+  verdict.open = {{0, 5}, {1, 7}, {2, 8}};
+  verdict.last_job = 11;
+  verdict.floor = 8;
+  REQUIRE(map.Reopen(*store, verdict, 0, {}).ok());
+  const auto rows = MapTables(*store).Jobs();
+  REQUIRE(rows.ok());
+  REQUIRE(rows->jobs.at(2).state == MoveJob::State::kDone);
+  REQUIRE(rows->jobs.at(3).state == MoveJob::State::kCancelled);
+  REQUIRE_FALSE(rows->jobs.at(3).error.empty());
+  REQUIRE(rows->jobs.at(9).state == MoveJob::State::kOrdered);
+  REQUIRE(rows->next == 12);
 }
 
 TEST_CASE_METHOD(Director, "What is wrong is named, and made anew", "[cluster]") {
