@@ -80,7 +80,7 @@ class StoreParty::Source final : public MoveSource {
     builder_.Reset();
     const bool more = copy_->Next(kPartBytes, &builder_);
     *ops = builder_.Since(kMutationBeginBytes);
-    if (more) return Got::kMore;
+    if (more) return ops->empty() ? Got::kWait : Got::kMore;
     copy_.reset();
     return Got::kAll;
   }

@@ -6,6 +6,12 @@
 #include "engine/keys/timestamp.h"
 
 namespace cellar {
+namespace {
+
+// Cells of dropped families that are passed over at once.
+constexpr size_t kPassedMax{100'000};
+
+}  // namespace
 
 RangeCopy::RangeCopy(Table& table, const Tablet& tablet)
     : table_id_(table.id()),
@@ -28,6 +34,7 @@ bool RangeCopy::OpenGroup() {
 
 bool RangeCopy::Next(size_t bytes_max, MutationBuilder* to) {
   const size_t begin = to->size();
+  size_t passed = 0;
   for (; OpenGroup(); at_->Next()) {
     if (to->size() - begin >= bytes_max) return true;
     const std::string_view key = at_->key();
@@ -37,7 +44,11 @@ bool RangeCopy::Next(size_t bytes_max, MutationBuilder* to) {
     const size_t family_end = row_bytes + DecodeFamilyId(key.substr(row_bytes), &family_id);
     CELLAR_ASSERT(family_end > row_bytes);
     const FamilySchema* const family = schema_.FindFamilyById(family_id);
-    if (family == nullptr) continue;  // it was dropped
+    if (family == nullptr) {  // it was dropped
+      if (++passed < kPassedMax) continue;
+      at_->Next();
+      return true;
+    }
     const size_t qualifier_bytes = family->order.EncodedSize(key.substr(family_end));
     CELLAR_ASSERT(qualifier_bytes > 0);
     int64_t timestamp = 0;

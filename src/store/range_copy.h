@@ -22,7 +22,8 @@ class RangeCopy {
   // O(groups)
   RangeCopy(Table& table, const Tablet& tablet);
 
-  // Adds cells, about `bytes_max` bytes of them, one at least. False: there are no more.
+  // Adds cells, about `bytes_max` bytes of them. False: there are no more. None, and more to come:
+  // it has passed over many of families that were dropped.
   bool Next(size_t bytes_max, MutationBuilder* to);
   uint64_t cells() const { return cells_; }
 
