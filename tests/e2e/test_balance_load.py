@@ -131,7 +131,7 @@ class BalanceByLoad(MovesCase):
             return rng.choice((scan, (request("CCOUNT", "t", *rows), 1),
                                (request("CCOUNT", "t", *rows, "WHERE", "f:x", "EQ", "w"), 1)))
         load = Load(self, draw)
-        self.wait_until(lambda: len(self.shares()) == 3 and max(self.shares().values()) <= ROWS * 60 // 100,
+        self.wait_until(lambda: len(self.shares()) == 3 and max(self.shares().values()) <= ROWS * 80 // 100,
                         lambda: f"{self.shares()}, {self.events()[:20]}, {self.told_sets(self.director)}")
         load.stop()
         self.assertEqual([], load.errors[:5], f"seed {self.seed}")

@@ -236,7 +236,10 @@ class WitnessTest(ReplicaSetCase):
         witness.connect()
 
         # As something else its directory is refused, or it stays what it is.
-        self.wait_until(lambda: witness.info().get("replica_applied") == leader.info().get("replica_commit"), "it has the log")
+        def has_the_log():
+            committed = leader.info().get("replica_commit")
+            return committed is not None and committed == witness.info().get("replica_applied")
+        self.wait_until(has_the_log, "it has the log")
         witness.server.kill()
         single = CellarServer(witness.directory, port=witness.port, save="")
         single.spawn()

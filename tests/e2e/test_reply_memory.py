@@ -9,7 +9,7 @@ import time
 import unittest
 
 import redis
-from cellar_server import is_sanitized
+from cellar_server import is_sanitized, not_on_a_follower
 from test_limits import Limits
 from test_protocol import command
 
@@ -18,6 +18,7 @@ ROWS = 40_000
 SCAN = command("CSCAN", "big", 0, "COUNT", 100_000_000)
 
 
+@not_on_a_follower("it counts the clients of a process, and other nodes' links are some; what is passed on: test_any_node")
 class ReplyMemoryTest(Limits):
     """One table of 40 MB, one row of 8 MB."""
 
